@@ -10,8 +10,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+from kubesched.daemon.cache_debugger import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.completion import Completed
-from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.log import Log
 from kubesched.daemon.log.setup import Logging
 from kubesched.daemon.metrics.client import LeaderElectionMetrics

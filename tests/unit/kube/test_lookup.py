@@ -8,9 +8,8 @@ import socket
 import pytest
 from tests.virtual_time import now, run
 
-from kubesched.kube.dialing import Dialer
+from kubesched.kube.dialing import Dialer, HostLookup
 from kubesched.kube.http_connection import HttpConnection
-from kubesched.kube.lookup import HostLookup
 from kubesched.kube.tls import ServerTrust
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from kubesched.daemon.metrics.batch import alike
-from kubesched.daemon.metrics.family import LabelValues
+from kubesched.daemon.metrics.family import LabelValues, alike
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.kube.observer import Observer, QueueObserver
 

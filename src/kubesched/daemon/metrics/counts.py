@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from kubesched.daemon.metrics.batch import alike
+from kubesched.daemon.metrics.family import alike
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin
 from kubesched.framework.profile import Profile

@@ -10,8 +10,17 @@ from prometheus_client import ProcessCollector
 from kubesched.api.yaml import YamlError, documents
 from kubesched.daemon.checks import OptionsError, read_text
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.batch import Batch, Note
-from kubesched.daemon.metrics.family import CLIENT, OWN, PROCESS, SCHEDULER, MetricDefinition, MetricFamily, exposition
+from kubesched.daemon.metrics.family import (
+    CLIENT,
+    OWN,
+    PROCESS,
+    SCHEDULER,
+    Batch,
+    MetricDefinition,
+    MetricFamily,
+    Note,
+    exposition,
+)
 from kubesched.daemon.options import Options
 from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 
