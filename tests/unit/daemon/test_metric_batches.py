@@ -113,8 +113,8 @@ def test_many_are_counted_as_if_they_came_one_by_one(notes: list[tuple[str, floa
     event_seconds, incoming = "scheduler_event_handling_duration_seconds", "scheduler_queue_incoming_pods_total"
     allowed = allow_lists({f"{event_seconds},event": "NodeAdd,PodAdd", f"{incoming},event": "PodAdd"})
     together, one_by_one = MetricsRegistry(allow_lists=allowed), MetricsRegistry(allow_lists=allowed)
-    together.family(event_seconds).children.observe_each([((event,), seconds) for event, seconds in notes])
-    together.family(incoming).children.inc_each([("active", event) for event, _ in notes])
+    together.family(event_seconds).observe_each([((event,), seconds) for event, seconds in notes])
+    together.family(incoming).inc_each([("active", event) for event, _ in notes])
     for event, seconds in notes:
         one_by_one.family(event_seconds).child(event).observe(seconds)
         one_by_one.family(incoming).child("active", event).inc()

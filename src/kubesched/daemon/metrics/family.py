@@ -35,14 +35,14 @@ class MetricDefinition(NamedTuple):
 
 
 def _table() -> dict[str, tuple[MetricDefinition, ...]]:
-    """The series by group. tools/metrics.py keeps the table up to date with upstream's lists."""
+    """The metrics by group. tools/metrics.py keeps the table up to date with upstream's lists."""
     found: dict[str, tuple[MetricDefinition, ...]] = {}
     text = files(__package__).joinpath("catalogue.tsv").read_text(encoding="utf-8")
     for line in text.splitlines()[2:]:
         group, name, kind, stability, labels, buckets, gate, help = line.split("\t")
         bounds = tuple(map(float, buckets.split()))
-        series = MetricDefinition(name, cast(Kind, kind), tuple(labels.split()), stability, help, bounds, gate)
-        found[group] = (*found.get(group, ()), series)
+        definition = MetricDefinition(name, cast(Kind, kind), tuple(labels.split()), stability, help, bounds, gate)
+        found[group] = (*found.get(group, ()), definition)
     return found
 
 
@@ -143,15 +143,29 @@ class Distribution:
 LabelValues = tuple[str, ...]
 
 
-class Children(dict[LabelValues, Any]):
-    """By label values. One that is not there yet is made."""
+class MetricFamily(dict[LabelValues, Any]):
+    """One metric: its Numbers, or for a histogram its Distributions, by label values. One that is missing is made."""
 
-    def __init__(self, make: Callable[[LabelValues], Any]) -> None:
+    def __init__(
+        self,
+        definition: MetricDefinition,
+        *,
+        is_there: bool = True,
+        allowed: Mapping[str, frozenset[str]] | None = None,
+        on_unexpected: Callable[[], None] = lambda: None,
+    ) -> None:
+        """One that is not there can be used all the same, and is not shown."""
         super().__init__()
-        self._make = make
+        self.definition = definition
+        self.is_there = is_there
+        self._allowed = allowed or {}
+        self._on_unexpected = on_unexpected
+        if not definition.labels:
+            self.child()
 
-    def __missing__(self, values: LabelValues) -> Any:
-        return self._make(values)
+    def child(self, *values: str) -> Any:
+        """The Number, or for a histogram the Distribution, of these label values."""
+        return self[values]
 
     def inc(self, values: LabelValues, times: int) -> None:
         """So many times 1. Values that are not allowed are counted each time, as where they come one by one."""
@@ -177,59 +191,29 @@ class Children(dict[LabelValues, Any]):
         for values, amounts in alike(notes).items():
             self.observe_all(values, amounts)
 
-
-class MetricFamily:
-    """One metric with its children by label values; one that is known is found at once."""
-
-    def __init__(
-        self,
-        series: MetricDefinition,
-        *,
-        is_there: bool = True,
-        allowed: Mapping[str, frozenset[str]] | None = None,
-        on_unexpected: Callable[[], None] = lambda: None,
-    ) -> None:
-        """One that is not there can be used all the same, and is not shown."""
-        self.series = series
-        self.is_there = is_there
-        self._allowed = allowed or {}
-        self._on_unexpected = on_unexpected
-        self.children = Children(self._make)
-        """The Numbers, or for a histogram the Distributions, by their label values."""
-        if not series.labels:
-            self.child()
-
-    def child(self, *values: str) -> Any:
-        """The Number, or for a histogram the Distribution, of these label values."""
-        return self.children[values]
-
-    def clear(self) -> None:
-        """Forget all children, before they are counted anew."""
-        self.children.clear()
-
     def shown(self) -> Metric:
-        """All children as the library's text formats want them."""
-        series = self.series
-        text = f"[{series.stability}] {series.help}"
-        if series.kind == "histogram":
-            histogram = HistogramMetricFamily(series.name, text, labels=series.labels)
-            for values, child in self.children.items():
+        """The metric as the library's text formats want it."""
+        definition = self.definition
+        text = f"[{definition.stability}] {definition.help}"
+        if definition.kind == "histogram":
+            histogram = HistogramMetricFamily(definition.name, text, labels=definition.labels)
+            for values, child in self.items():
                 histogram.add_metric(values, child.buckets(), child.sum)
             return histogram
-        kind = CounterMetricFamily if series.kind == "counter" else GaugeMetricFamily
-        family = kind(series.name, text, labels=series.labels)
-        for values, child in self.children.items():
+        kind = CounterMetricFamily if definition.kind == "counter" else GaugeMetricFamily
+        family = kind(definition.name, text, labels=definition.labels)
+        for values, child in self.items():
             family.add_metric(values, child.value)
         return family
 
-    def _make(self, values: LabelValues) -> Any:
-        if len(values) != len(self.series.labels):
-            raise ValueError(f"{self.series.name} has the labels {self.series.labels}, got the values {values}")
-        constrained = tuple(map(self._constrained, self.series.labels, values))
-        if constrained not in self.children:
-            histogram = self.series.kind == "histogram"
-            self.children[constrained] = Distribution(self.series.buckets) if histogram else Number()
-        return self.children[constrained]
+    def __missing__(self, values: LabelValues) -> Any:
+        definition = self.definition
+        if len(values) != len(definition.labels):
+            raise ValueError(f"{definition.name} has the labels {definition.labels}, got the values {values}")
+        constrained = tuple(map(self._constrained, definition.labels, values))
+        if constrained not in self:
+            self[constrained] = Distribution(definition.buckets) if definition.kind == "histogram" else Number()
+        return self[constrained]
 
     def _constrained(self, label: str, value: str) -> str:
         if value in self._allowed.get(label, (value,)):

@@ -42,16 +42,18 @@ class MetricsRegistry:
         self._disabled = frozenset(name for name in disabled if name)
         self._allow_lists = allow_lists or {}
         self._process = ProcessCollector(registry=None)
-        self._families = {series.name: self._family(series) for series in (*PROCESS, *SCHEDULER, *CLIENT, *OWN)}
+        self._families = {
+            definition.name: self._family(definition) for definition in (*PROCESS, *SCHEDULER, *CLIENT, *OWN)
+        }
         self._callbacks: list[Callable[[], None]] = []
         self._say_what_this_is()
 
-    def _family(self, series: MetricDefinition) -> MetricFamily:
+    def _family(self, definition: MetricDefinition) -> MetricFamily:
         """One that is not shown if it was switched off or its feature is off."""
         return MetricFamily(
-            series,
-            is_there=series.name not in self._disabled and (not series.gate or self._gates[series.gate]),
-            allowed=self._allow_lists.get(series.name),
+            definition,
+            is_there=definition.name not in self._disabled and (not definition.gate or self._gates[definition.gate]),
+            allowed=self._allow_lists.get(definition.name),
             on_unexpected=lambda: self.family("cardinality_enforcement_unexpected_categorizations_total").child().inc(),
         )
 
@@ -89,7 +91,7 @@ class MetricsRegistry:
         registered = self.family("registered_metrics_total")
         registered.clear()
         for family in self._families.values():
-            registered.child(family.series.stability, "").inc(family.is_there)
+            registered.child(family.definition.stability, "").inc(family.is_there)
 
 
 def allow_lists(mapping: Mapping[str, str]) -> AllowLists:
