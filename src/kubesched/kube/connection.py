@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +20,7 @@ from kubesched.kube.kubeconfig import (
     mistakes_in_cluster,
     mistakes_in_user,
 )
-from kubesched.kube.proxy import proxy_of_environment
+from kubesched.kube.proxy import address_of, proxy_of_environment
 from kubesched.kube.tls import ServerTrust
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -184,7 +183,5 @@ def _namespace(file: Path) -> str:
 
 
 def _in_url(host: str) -> str:
-    try:
-        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
-    except ValueError:
-        return host
+    address = address_of(host)
+    return f"[{host}]" if address is not None and address.version == 6 else host

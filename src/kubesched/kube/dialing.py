@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import itertools
 import math
 import socket
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
 from kubesched.kube.hedging import first_of_several
 from kubesched.kube.http_connection import HttpConnection
-from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
+from kubesched.kube.proxy import Proxy, TunnelHandshake, address_of, parsed_proxy, proxy_authorization
 from kubesched.kube.shared_work import SharedWork
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
@@ -247,7 +246,7 @@ class HostLookup:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._is_address = _is_address(name)
+        self._is_address = address_of(name) is not None
         self._known: list[str] = [name] if self._is_address else []
         self._asking = SharedWork(self._ask)
 
@@ -269,11 +268,3 @@ class HostLookup:
     async def _ask(self) -> None:
         found = await asyncio.get_running_loop().getaddrinfo(self._name, None, type=socket.SOCK_STREAM)
         self._known = list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

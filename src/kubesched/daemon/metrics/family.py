@@ -8,7 +8,6 @@ row; and most of many in a row have the same labels, which are looked up once.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,8 @@ from itertools import accumulate, repeat
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from kubesched.cel.values import show_double
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -136,7 +137,7 @@ class Distribution:
         self.sum = sum(amounts, self.sum)
 
     def buckets(self) -> list[tuple[str, float]]:
-        bounds = [*map(number, self._bounds), "+Inf"]
+        bounds = [*map(show_double, self._bounds), "+Inf"]
         return [(bound, float(count)) for bound, count in zip(bounds, accumulate(self._counts))]
 
 
@@ -224,22 +225,8 @@ class MetricFamily(dict[LabelValues, Any]):
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_POSITIONAL_DIGITS = 6
 _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _IN_LABELS = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-
-
-def number(value: float) -> str:
-    """The shortest text for a number: without a fraction where there is none, with an exponent from a million on."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-    text = repr(float(value)).removesuffix(".0")
-    whole, _, fraction = text.removeprefix("-").partition(".")
-    if len(whole) <= _POSITIONAL_DIGITS or "e" in text:
-        return text
-    digits = f"{whole}{fraction}".rstrip("0")
-    sign, tail = "-" if value < 0 else "", f".{digits[1:]}" if digits[1:] else ""
-    return f"{sign}{digits[0]}{tail}e+{len(whole) - 1:02}"
 
 
 def escaped(label_value: str) -> str:
@@ -257,7 +244,7 @@ def _lines(metric: Metric) -> Iterator[str]:
     yield f"# HELP {name} {metric.documentation.translate(_IN_HELP)}\n"
     yield f"# TYPE {name} {metric.type}\n"
     for sample in metric.samples:
-        yield f"{sample.name}{_labels(sample.labels)} {number(sample.value)}\n"
+        yield f"{sample.name}{_labels(sample.labels)} {show_double(float(sample.value))}\n"
 
 
 def _labels(labels: dict[str, str]) -> str:
