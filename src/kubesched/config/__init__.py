@@ -3,6 +3,7 @@
 Reads what kube-scheduler reads, and refuses what it refuses, naming every mistake at once.
 """
 
+from kubesched.api.duration import Duration
 from kubesched.config.configuration import (
     ExtenderConfig,
     PluginEntry,
@@ -11,7 +12,6 @@ from kubesched.config.configuration import (
     ProfileConfig,
     SchedulerConfiguration,
 )
-from kubesched.config.duration import Duration
 from kubesched.config.features import Features
 from kubesched.config.mistakes import ConfigError, InvalidConfigError, UnreadableConfigError
 from kubesched.config.output import to_json, to_plain, to_yaml, without_secrets

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from kubesched.api.duration import Duration
 from kubesched.api.meta import Int32, Record
-from kubesched.config.duration import Duration
 from kubesched.config.features import Features
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+from kubesched.api.duration import Duration
 from kubesched.api.meta import Record
 from kubesched.config.args import (
     ARGS,
@@ -30,7 +31,6 @@ from kubesched.config.configuration import (
     WrittenProfile,
     point_as_written,
 )
-from kubesched.config.duration import Duration
 from kubesched.config.features import DEFAULT_FEATURES, Features
 
 R = TypeVar("R", bound=Record)

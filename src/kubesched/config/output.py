@@ -15,6 +15,7 @@ from kubesched.api.affinity import (
     PreferredSchedulingTerm,
     TopologySpreadConstraint,
 )
+from kubesched.api.duration import Duration
 from kubesched.api.yaml import dump
 from kubesched.config.args import (
     ARGS,
@@ -35,7 +36,6 @@ from kubesched.config.configuration import (
     ProfileConfig,
     SchedulerConfiguration,
 )
-from kubesched.config.duration import Duration
 
 MASKED = "masked"
 

@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 import msgspec
 
+from kubesched.api.duration import Duration
 from kubesched.api.meta import Int32, Record
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.config.args import ResourceSpec, UtilizationShapePoint
 from kubesched.config.configuration import ExtenderConfig
-from kubesched.config.duration import Duration
 from kubesched.config.mistakes import UnreadableConfigError
 
 

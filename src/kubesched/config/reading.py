@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from kubesched.api.duration import Duration
 from kubesched.api.schema import Hooks, Mistake, convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.config.args import ARGS
@@ -20,7 +21,6 @@ from kubesched.config.configuration import (
     WrittenConfiguration,
 )
 from kubesched.config.defaults import complete
-from kubesched.config.duration import Duration
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.config.mistakes import InvalidConfigError, UnreadableConfigError
 from kubesched.config.validation import validate
