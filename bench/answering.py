@@ -24,7 +24,7 @@ from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.errors import KubeError
-from kubesched.kube.kubeconfig import User
+from kubesched.kube.kubeconfig import KubeconfigUser
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 
 NODES, PODS = 5000, 30_000
@@ -84,7 +84,7 @@ def answering(rounds: int) -> dict[str, list[Answered]]:
 
 
 async def _answering(service: ServeProcess, rounds: int) -> dict[str, list[Answered]]:
-    settings = ConnectionSettings(server=service.url, user=User(token="secret"))
+    settings = ConnectionSettings(server=service.url, user=KubeconfigUser(token="secret"))
     transport = transport_for(settings, os.environ, connections=_CONNECTIONS)
     client = Client(transport, Throttle(-1, 0, clock=time.monotonic), clock=time.monotonic)
     while True:

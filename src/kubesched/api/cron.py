@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, tzinfo
 from typing import NamedTuple
 
+from kubesched.api.duration import parse_nanoseconds
+
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _NAMED = {
@@ -26,8 +28,6 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
     ("day of week", 0, 6, {name: i for i, name in enumerate(_WEEKDAYS)}),
 )
 _PART = re.compile(r"(?:(?P<all>[*?])|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>\d{1,9}))?")
-_DURATION = re.compile(r"(\d{1,9})(h|m|s)")
-_SECONDS = {"h": 3600, "m": 60, "s": 1}
 _DAYS_AHEAD = 5 * 366
 """A schedule without a day in so long (the 30th of February) has none at all."""
 
@@ -80,7 +80,7 @@ def parse_schedule(text: str) -> Schedule:
     """Read a schedule in the standard form: five fields, or a word for one."""
     spelled = text.strip()
     if spelled.startswith("@every "):
-        return Schedule(every=_duration(spelled.removeprefix("@every ").strip()))
+        return Schedule(every=_every(spelled.removeprefix("@every ").strip()))
     if spelled.startswith("@") and spelled not in _NAMED:
         raise CronError(f"unrecognized descriptor: {spelled}")
     fields = _NAMED.get(spelled, spelled).split()
@@ -91,12 +91,12 @@ def parse_schedule(text: str) -> Schedule:
     return Schedule(minutes, hours, days, months, weekdays, restricted)
 
 
-def _duration(text: str) -> int:
-    parts = _DURATION.findall(text)
-    seconds = sum(int(number) * _SECONDS[unit] for number, unit in parts)
-    if "".join(f"{number}{unit}" for number, unit in parts) != text or not seconds:
+def _every(text: str) -> int:
+    """Whole seconds, and at least one."""
+    nanoseconds = parse_nanoseconds(text)
+    if nanoseconds is None:
         raise CronError(f"failed to parse duration @every {text}")
-    return seconds
+    return max(1, nanoseconds // 10**9)
 
 
 def _field(text: str, name: str, low: int, high: int, words: dict[str, int]) -> tuple[int, ...]:

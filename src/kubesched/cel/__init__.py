@@ -3,17 +3,17 @@
 Pure: an expression is compiled once to closures and then asked about devices; nothing here reads or writes anything.
 """
 
-from kubesched.cel.device import AttributeValue, Device, Version, view_device
+from kubesched.cel.device import AttributeValue, CelDevice, Version, view_device
 from kubesched.cel.errors import CelError, CompileError, EvaluationError
-from kubesched.cel.selector import Selector, compile_selector
+from kubesched.cel.selector import CompiledSelector, compile_selector
 
 __all__ = [
     "AttributeValue",
+    "CelDevice",
     "CelError",
     "CompileError",
-    "Device",
+    "CompiledSelector",
     "EvaluationError",
-    "Selector",
     "Version",
     "compile_selector",
     "view_device",

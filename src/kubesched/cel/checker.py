@@ -21,10 +21,10 @@ from kubesched.cel.syntax import (
     Logic,
     MapNode,
     Message,
-    Node,
     Select,
+    SyntaxNode,
 )
-from kubesched.cel.types import CelType, Kind, Substitution
+from kubesched.cel.types import CelType, Substitution, TypeKind
 from kubesched.cel.values import Uint
 
 _LITERALS: dict[type, CelType] = {
@@ -66,16 +66,16 @@ class Checked:
         """By the identity of the node."""
         self.calls: dict[int, tuple[Function, tuple[Overload, ...]]] = {}
 
-    def type_of(self, node: Node) -> CelType:
+    def type_of(self, node: SyntaxNode) -> CelType:
         """The static type of a part of the expression."""
         return self.types[id(node)]
 
-    def call_of(self, node: Node) -> tuple[Function, tuple[Overload, ...]]:
+    def call_of(self, node: SyntaxNode) -> tuple[Function, tuple[Overload, ...]]:
         """The function a call names (which may be a qualified one), and the overloads that fit its types."""
         return self.calls[id(node)]
 
 
-def check(tree: Node) -> Checked:
+def check(tree: SyntaxNode) -> Checked:
     """Type-check a whole expression."""
     checker = _Checker()
     result = checker.check(tree)
@@ -86,7 +86,7 @@ def check(tree: Node) -> Checked:
     return checked
 
 
-def qualified_name(node: Node | None) -> str | None:
+def qualified_name(node: SyntaxNode | None) -> str | None:
     """`a.b.c`, if the node spells a name and nothing else."""
     if isinstance(node, Ident):
         return node.name
@@ -102,19 +102,19 @@ class _Checker:
         self.known = Substitution()
         self._scope: dict[str, CelType] = {"device": types.DEVICE}
 
-    def check(self, node: Node) -> CelType:
+    def check(self, node: SyntaxNode) -> CelType:
         found = _RULES[type(node)](self, node)
         self.checked.types[id(node)] = found
         return found
 
-    def _report(self, node: Node, message: str) -> CelType:
+    def _report(self, node: SyntaxNode, message: str) -> CelType:
         self.checked.issues.append(Issue(node.offset, message))
         return types.ERROR
 
-    def _undeclared(self, node: Node, name: str) -> CelType:
+    def _undeclared(self, node: SyntaxNode, name: str) -> CelType:
         return self._report(node, f"undeclared reference to '{name}' (in container '')")
 
-    def _mismatch(self, node: Node, expected: CelType, found: CelType) -> CelType:
+    def _mismatch(self, node: SyntaxNode, expected: CelType, found: CelType) -> CelType:
         return self._report(node, f"expected type '{expected}' but found '{found}'")
 
     @contextmanager
@@ -137,25 +137,25 @@ class _Checker:
         if name in NAMED_TYPES and (name or "").partition(".")[0] not in self._scope:
             return types.type_of(NAMED_TYPES[name or ""])
         operand = self.known.resolve(self.check(node.operand))
-        optional = operand.kind is Kind.OPTIONAL
+        optional = operand.kind is TypeKind.OPTIONAL
         field = self._field(node, operand.parameters[0] if optional else operand)
         if node.test_only:
             return types.BOOL
         return types.optional_of(field) if optional or node.optional else field
 
     def _field(self, node: Select, holder: CelType) -> CelType:
-        if holder.kind is Kind.MAP:
+        if holder.kind is TypeKind.MAP:
             return holder.parameters[1]
         if holder is types.DEVICE or holder.name == types.DEVICE.name:
             if node.field in _DEVICE_FIELDS:
                 return _DEVICE_FIELDS[node.field]
             return self._report(node, f"undefined field '{node.field}'")
-        if holder.kind is Kind.VARIABLE:
+        if holder.kind is TypeKind.VARIABLE:
             self.known.assign([types.DYN], [holder])
             return types.DYN
-        if holder.is_dynamic or holder.kind is Kind.ERROR:
+        if holder.is_dynamic or holder.kind is TypeKind.ERROR:
             return types.DYN
-        if holder.kind is Kind.OBJECT and holder not in (types.DURATION, types.TIMESTAMP):
+        if holder.kind is TypeKind.OBJECT and holder not in (types.DURATION, types.TIMESTAMP):
             return self._report(node, f"undefined field '{node.field}'")
         self._report(node, f"type '{holder}' does not support field selection")
         return types.DYN
@@ -182,7 +182,9 @@ class _Checker:
             return self._undeclared(node, node.function)
         return self._resolve(node, member, node.target, node.args)
 
-    def _resolve(self, node: Node, named: Function, target: Node | None, args: Sequence[Node]) -> CelType:
+    def _resolve(
+        self, node: SyntaxNode, named: Function, target: SyntaxNode | None, args: Sequence[SyntaxNode]
+    ) -> CelType:
         operands = args if target is None else (target, *args)
         given = [self.checked.types[id(operand)] for operand in operands]
         fitting: list[Overload] = []
@@ -210,7 +212,7 @@ class _Checker:
         fresh: dict[str, CelType] = {}
 
         def renamed(celtype: CelType) -> CelType:
-            if celtype.kind is Kind.VARIABLE:
+            if celtype.kind is TypeKind.VARIABLE:
                 if celtype.name not in fresh:
                     fresh[celtype.name] = self.known.fresh()
                 return fresh[celtype.name]
@@ -242,12 +244,12 @@ class _Checker:
             value = self._join(entry.value, value, self._unwrapped(entry.value, found) if entry.optional else found)
         return types.map_of(key or self.known.fresh(), value or self.known.fresh())
 
-    def _unwrapped(self, node: Node, found: CelType) -> CelType:
-        if found.kind is Kind.OPTIONAL:
+    def _unwrapped(self, node: SyntaxNode, found: CelType) -> CelType:
+        if found.kind is TypeKind.OPTIONAL:
             return found.parameters[0]
         return found if found.is_dynamic else self._mismatch(node, types.optional_of(found), found)
 
-    def _join(self, node: Node, previous: CelType | None, current: CelType) -> CelType:
+    def _join(self, node: SyntaxNode, previous: CelType | None, current: CelType) -> CelType:
         joined = self.known.join(previous, current)
         if joined is None:
             assert previous is not None
@@ -278,7 +280,7 @@ class _Checker:
             case _:
                 return types.BOOL
 
-    def _not_a_condition(self, node: Fold, predicate: Node, found: CelType) -> None:
+    def _not_a_condition(self, node: Fold, predicate: SyntaxNode, found: CelType) -> None:
         if node.kind in (FoldKind.ALL, FoldKind.EXISTS):
             self._mismatch(predicate, types.BOOL, found)
             return
@@ -289,11 +291,11 @@ class _Checker:
     def _running(self, node: Fold, over: CelType) -> tuple[CelType, ...]:
         """The types of the variables of a comprehension."""
         two = len(node.variables) == 2
-        if over.kind is Kind.LIST:
+        if over.kind is TypeKind.LIST:
             return (types.INT, over.parameters[0]) if two else (over.parameters[0],)
-        if over.kind is Kind.MAP:
+        if over.kind is TypeKind.MAP:
             return over.parameters if two else (over.parameters[0],)
-        if over.kind in (Kind.DYN, Kind.ERROR, Kind.VARIABLE):
+        if over.kind in (TypeKind.DYN, TypeKind.ERROR, TypeKind.VARIABLE):
             self.known.assign([types.DYN], [over])
             return (types.DYN,) * len(node.variables)
         words = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
@@ -301,7 +303,7 @@ class _Checker:
         return (types.ERROR,) * len(node.variables)
 
 
-_RULES: dict[type[Node], Callable[[_Checker, Any], CelType]] = {
+_RULES: dict[type[SyntaxNode], Callable[[_Checker, Any], CelType]] = {
     Literal: lambda checker, node: _LITERALS[type(node.value)],
     Ident: _Checker._ident,
     Select: _Checker._select,

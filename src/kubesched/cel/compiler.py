@@ -13,8 +13,8 @@ from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.folds import fold
 from kubesched.cel.functions import Function, Overload
 from kubesched.cel.operators import index, optional_index, present
-from kubesched.cel.syntax import Bind, Call, Fold, Ident, Index, ListNode, Literal, Logic, MapNode, Node, Select
-from kubesched.cel.types import Kind
+from kubesched.cel.syntax import Bind, Call, Fold, Ident, Index, ListNode, Literal, Logic, MapNode, Select, SyntaxNode
+from kubesched.cel.types import TypeKind
 from kubesched.cel.values import TypeValue, Value
 
 DEVICE_SLOT, METER_SLOT, FIRST_LOCAL = 0, 1, 2
@@ -47,7 +47,7 @@ class Compiler:
         self._checked = checked
         self._locals: dict[str, int] = {}
 
-    def build(self, node: Node) -> Built:
+    def build(self, node: SyntaxNode) -> Built:
         """The closure of a part of the expression."""
         return _BUILDERS[type(node)](self, node)
 
@@ -92,7 +92,7 @@ class Compiler:
         if node.test_only:
             operand = self.build(node.operand).run
             return Built(lambda frame: present(operand(frame), field))
-        if node.optional or self._checked.type_of(node.operand).kind is Kind.OPTIONAL:
+        if node.optional or self._checked.type_of(node.operand).kind is TypeKind.OPTIONAL:
             operand = self.build(node.operand).run
             return Built(self.access(lambda frame: optional_index(operand(frame), field)))
         if direct := self._direct(node):
@@ -169,7 +169,7 @@ class Compiler:
         self.slots += 1
         return self.slots - 1
 
-    def _within(self, variables: dict[str, int], node: Node | None) -> Closure | None:
+    def _within(self, variables: dict[str, int], node: SyntaxNode | None) -> Closure | None:
         if node is None:
             return None
         outer = self._locals
@@ -196,7 +196,7 @@ class Compiler:
         return None
 
 
-_BUILDERS: dict[type[Node], Callable[[Compiler, Any], Built]] = {
+_BUILDERS: dict[type[SyntaxNode], Callable[[Compiler, Any], Built]] = {
     Literal: lambda compiler, node: constant(node.value),
     Ident: Compiler._ident,
     Select: Compiler._select,

@@ -30,7 +30,7 @@ Interrupt = Callable[[], None]
 """Called now and then in the middle of an evaluation, which it may end by raising something of its own."""
 
 
-class Meter:
+class CostMeter:
     """Adds up what one evaluation costs."""
 
     __slots__ = ("_interrupt", "_next_look", "left")

@@ -24,7 +24,7 @@ class Version(msgspec.Struct, frozen=True):
 AttributeValue = bool | int | str | Version
 
 
-class Device(msgspec.Struct, frozen=True, eq=False):
+class CelDevice(msgspec.Struct, frozen=True, eq=False):
     """The `device` of an expression; build it with `view_device`, once per device, and ask many selectors."""
 
     driver: str
@@ -52,7 +52,7 @@ def view_device(
     capacity: Mapping[str, Quantity],
     *,
     allow_multiple_allocations: bool = False,
-) -> Device:
+) -> CelDevice:
     """A device of a slice, by its qualified names: those without a domain get the driver's.
 
     An attribute without a value that selectors know (None) makes every evaluation an error, as does a version that is
@@ -71,7 +71,7 @@ def view_device(
         _put(amounts, driver, name, quantity)
     texts = [driver, *attributes, *capacity, *(value for value in attributes.values() if isinstance(value, str))]
     modest = len(attributes) + len(capacity) <= MODEST and all(len(text) <= 3 * MODEST for text in texts)
-    return Device(driver, seen, amounts, allow_multiple_allocations, modest and problem is None, problem)
+    return CelDevice(driver, seen, amounts, allow_multiple_allocations, modest and problem is None, problem)
 
 
 def _value_of(value: AttributeValue | None) -> bool | int | str | Semver:

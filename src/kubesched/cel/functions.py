@@ -12,7 +12,7 @@ import msgspec
 from kubesched.cel import types
 from kubesched.cel.costs import Price, flat
 from kubesched.cel.errors import AbsorbableError
-from kubesched.cel.types import CelType, Kind
+from kubesched.cel.types import CelType, TypeKind
 from kubesched.cel.values import TYPE_NAMES, Value, type_name
 
 Implementation = Callable[..., Value]
@@ -180,6 +180,6 @@ def represent(celtype: CelType, python: type) -> None:
 
 
 def _values_of(parameter: CelType) -> frozenset[type] | None:
-    if parameter.is_dynamic or parameter.kind is Kind.VARIABLE:
+    if parameter.is_dynamic or parameter.kind is TypeKind.VARIABLE:
         return None
     return frozenset(python for python, name in TYPE_NAMES.items() if name == parameter.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.cel.errors import Issue
-from kubesched.cel.syntax import Bind, Call, Fold, FoldKind, Ident, Literal, Node, Select
+from kubesched.cel.syntax import Bind, Call, Fold, FoldKind, Ident, Literal, Select, SyntaxNode
 
 _ACCUMULATORS = ("__result__", "@result")
 _QUANTIFIERS = {
@@ -27,7 +27,7 @@ class MacroError(Exception):
         self.issue = Issue(offset, message)
 
 
-def expand(offset: int, function: str, target: Node | None, args: tuple[Node, ...]) -> Node | None:
+def expand(offset: int, function: str, target: SyntaxNode | None, args: tuple[SyntaxNode, ...]) -> SyntaxNode | None:
     """What the call stands for, or None if it is just a call."""
     if target is None:
         return _has(offset, args[0]) if function == "has" and len(args) == 1 else None
@@ -57,26 +57,26 @@ def expand(offset: int, function: str, target: Node | None, args: tuple[Node, ..
             return None
 
 
-def _has(offset: int, arg: Node) -> Node:
+def _has(offset: int, arg: SyntaxNode) -> SyntaxNode:
     if isinstance(arg, Select) and not arg.test_only and not arg.optional:
         return Select(offset, arg.operand, arg.field, test_only=True, field_offset=arg.field_offset)
     raise MacroError(arg.offset, "invalid argument to has() macro")
 
 
-def _name(node: Node, otherwise: str) -> str:
+def _name(node: SyntaxNode, otherwise: str) -> str:
     if not isinstance(node, Ident):
         raise MacroError(node.offset, otherwise)
     return node.name
 
 
-def _variable(node: Node, otherwise: str) -> str:
+def _variable(node: SyntaxNode, otherwise: str) -> str:
     name = _name(node, otherwise)
     if name in _ACCUMULATORS:
         raise MacroError(node.offset, "iteration variable overwrites accumulator variable")
     return name
 
 
-def _two_variables(args: tuple[Node, ...]) -> tuple[str, str]:
+def _two_variables(args: tuple[SyntaxNode, ...]) -> tuple[str, str]:
     first = _variable(args[0], "argument must be a simple name")
     second = _variable(args[1], "argument must be a simple name")
     if first == second:
@@ -84,7 +84,7 @@ def _two_variables(args: tuple[Node, ...]) -> tuple[str, str]:
     return first, second
 
 
-def _sort_by(offset: int, target: Node, args: tuple[Node, ...]) -> Node:
+def _sort_by(offset: int, target: SyntaxNode, args: tuple[SyntaxNode, ...]) -> SyntaxNode:
     if isinstance(target, Literal):
         words = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise MacroError(target.offset, words)
@@ -94,9 +94,9 @@ def _sort_by(offset: int, target: Node, args: tuple[Node, ...]) -> Node:
     return Bind(offset, whole.name, target, Call(offset, "@sortByAssociatedKeys", whole, (keys,)))
 
 
-def _optional_map(offset: int, function: str, target: Node, args: tuple[Node, ...]) -> Node:
+def _optional_map(offset: int, function: str, target: SyntaxNode, args: tuple[SyntaxNode, ...]) -> SyntaxNode:
     name = _name(args[0], f"{function}() variable name must be a simple identifier")
-    bound: Node = Bind(offset, name, Call(offset, "value", target, ()), args[1])
+    bound: SyntaxNode = Bind(offset, name, Call(offset, "value", target, ()), args[1])
     if function == "optMap":
         bound = Call(offset, "optional.of", None, (bound,))
     present = Call(offset, "hasValue", target, ())

@@ -19,8 +19,8 @@ from kubesched.cel.syntax import (
     ListNode,
     Literal,
     MapNode,
-    Node,
     Select,
+    SyntaxNode,
     children,
 )
 from kubesched.cel.values import Value, size_of
@@ -77,17 +77,17 @@ _BRIEF = 500_000
 """An evaluation that can cost no more than this by our estimate, which is far too high, takes some ten milliseconds."""
 
 
-def may_become_expensive(tree: Node) -> bool:
+def may_become_expensive(tree: SyntaxNode) -> bool:
     """Whether an evaluation for a device within the API's limits could come near the cost limit, or take long."""
     return worst_case_cost(tree) > _BRIEF
 
 
-def worst_case_cost(tree: Node) -> float:
+def worst_case_cost(tree: SyntaxNode) -> float:
     """More than any evaluation for such a device can cost."""
     return _worst_case(tree, {})[0]
 
 
-def _worst_case(node: Node, weights: dict[str, float]) -> tuple[float, float]:
+def _worst_case(node: SyntaxNode, weights: dict[str, float]) -> tuple[float, float]:
     """More than the node can cost, and more than its value can weigh: everything in it, characters and all."""
     match node:
         case Literal():
@@ -155,7 +155,7 @@ def _worst_fold(node: Fold, weights: dict[str, float]) -> tuple[float, float]:
     return cost + 40 + steps * step, steps * (weight + 1 if node.kind is FoldKind.FILTER else result + 1)
 
 
-def _reads_device_map(node: Node) -> bool:
+def _reads_device_map(node: SyntaxNode) -> bool:
     """`device.attributes`, `device.attributes["domain"]` and the like: keys are short, and there are not many."""
     if isinstance(node, Index) and not node.optional:
         node = node.operand

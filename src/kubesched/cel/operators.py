@@ -14,7 +14,7 @@ from kubesched.cel.values import (
     MAPS,
     MOST_INT,
     MOST_UINT,
-    Duration,
+    CelDuration,
     Optional,
     Timestamp,
     Uint,
@@ -46,10 +46,10 @@ def checked_uint(value: int) -> Uint:
     raise AbsorbableError("unsigned integer overflow")
 
 
-def checked_duration(nanoseconds: int) -> Duration:
+def checked_duration(nanoseconds: int) -> CelDuration:
     """A duration that can still be counted."""
     if LEAST_INT <= nanoseconds <= MOST_INT:
-        return Duration(nanoseconds)
+        return CelDuration(nanoseconds)
     raise AbsorbableError("duration overflow")
 
 
@@ -82,7 +82,7 @@ def negate(value: Value) -> Value:
         return -value
     if kind is bool:
         raise no_such_overload()
-    if kind is Duration:
+    if kind is CelDuration:
         return checked_duration(-value.nanoseconds)
     raise AbsorbableError("no such overload: -_")
 
@@ -102,15 +102,15 @@ def negate(value: Value) -> Value:
 def add(left: Value, right: Value) -> Value:
     """`+`."""
     kind, other = type(left), type(right)
-    if kind is Duration and other is Timestamp:
+    if kind is CelDuration and other is Timestamp:
         return checked_timestamp(left.nanoseconds + right.nanoseconds)
-    if kind is Timestamp and other is Duration:
+    if kind is Timestamp and other is CelDuration:
         return checked_timestamp(left.nanoseconds + right.nanoseconds)
-    if kind not in (int, Uint, float, str, bytes, list, Duration, Timestamp):
+    if kind not in (int, Uint, float, str, bytes, list, CelDuration, Timestamp):
         raise AbsorbableError("no such overload: _+_")
     if kind is not other or kind is Timestamp:
         raise no_such_overload()
-    if kind is Duration:
+    if kind is CelDuration:
         return checked_duration(left.nanoseconds + right.nanoseconds)
     return _fitting(kind, left + right)
 
@@ -126,13 +126,13 @@ def add(left: Value, right: Value) -> Value:
 def subtract(left: Value, right: Value) -> Value:
     """`-`."""
     kind, other = type(left), type(right)
-    if kind is Timestamp and other is Duration:
+    if kind is Timestamp and other is CelDuration:
         return checked_timestamp(left.nanoseconds - right.nanoseconds)
-    if kind not in (int, Uint, float, Duration, Timestamp):
+    if kind not in (int, Uint, float, CelDuration, Timestamp):
         raise AbsorbableError("no such overload: _-_")
     if kind is not other:
         raise no_such_overload()
-    if kind is Duration or kind is Timestamp:
+    if kind is CelDuration or kind is Timestamp:
         return checked_duration(left.nanoseconds - right.nanoseconds)
     return _fitting(kind, left - right)
 

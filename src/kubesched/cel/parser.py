@@ -16,8 +16,8 @@ from kubesched.cel.syntax import (
     MapEntry,
     MapNode,
     Message,
-    Node,
     Select,
+    SyntaxNode,
     children,
 )
 from kubesched.cel.tokens import END, EscapeError, Token, read_bytes, read_string, tokenize
@@ -49,7 +49,7 @@ class SyntaxIssueError(Exception):
         self.issue = issue
 
 
-def parse(text: str) -> tuple[Node | None, list[Issue]]:
+def parse(text: str) -> tuple[SyntaxNode | None, list[Issue]]:
     """The tree of an expression, or what is wrong with the text."""
     tokens, issues = tokenize(text)
     parser = _Parser(tokens)
@@ -63,7 +63,7 @@ def parse(text: str) -> tuple[Node | None, list[Issue]]:
     return tree, [*issues, *parser.issues]
 
 
-def _depth_of(tree: Node) -> int:
+def _depth_of(tree: SyntaxNode) -> int:
     depth, level = 0, [tree]
     while level:
         depth += 1
@@ -78,7 +78,7 @@ class _Parser:
         self._at = 0
         self._depth = 0
 
-    def start(self) -> Node:
+    def start(self) -> SyntaxNode:
         tree = self._expression()
         self._expect(END)
         return tree
@@ -118,7 +118,7 @@ class _Parser:
 
     # -- the grammar, from the loosest binding to the tightest ----------------------------------------------------
 
-    def _expression(self) -> Node:
+    def _expression(self) -> SyntaxNode:
         self._depth += 1
         if self._depth > _DEEPEST_NESTING:
             raise SyntaxIssueError(Issue(self._next.offset, _TOO_DEEP))
@@ -130,29 +130,29 @@ class _Parser:
         self._depth -= 1
         return condition
 
-    def _chain(self, sign: str, function: str, term: Callable[[], Node]) -> Node:
+    def _chain(self, sign: str, function: str, term: Callable[[], SyntaxNode]) -> SyntaxNode:
         terms, offset = [term()], 0
         while token := self._take(sign):
             offset = offset or token.offset
             terms.append(term())
         return terms[0] if len(terms) == 1 else Logic(offset, function, tuple(terms))
 
-    def _relation(self) -> Node:
+    def _relation(self) -> SyntaxNode:
         return self._binary(_RELATIONS, self._sum)
 
-    def _sum(self) -> Node:
+    def _sum(self) -> SyntaxNode:
         return self._binary(("+", "-"), self._product)
 
-    def _product(self) -> Node:
+    def _product(self) -> SyntaxNode:
         return self._binary(("*", "/", "%"), self._unary)
 
-    def _binary(self, signs: tuple[str, ...], operand: Callable[[], Node]) -> Node:
+    def _binary(self, signs: tuple[str, ...], operand: Callable[[], SyntaxNode]) -> SyntaxNode:
         left = operand()
         while token := self._take(*signs):
             left = Call(token.offset, _FUNCTION_OF[token.kind], None, (left, operand()))
         return left
 
-    def _unary(self) -> Node:
+    def _unary(self) -> SyntaxNode:
         sign = self._next
         if sign.kind == "!" or (sign.kind == "-" and self._tokens[self._at + 1].kind not in ("NUM_INT", "NUM_FLOAT")):
             count = 0
@@ -163,13 +163,13 @@ class _Parser:
             return Call(sign.offset, f"{sign.kind}_", None, (operand,)) if count % 2 else operand
         return self._member()
 
-    def _member(self) -> Node:
+    def _member(self) -> SyntaxNode:
         node = self._primary()
         while token := self._take(".", "["):
             node = self._select(node, token) if token.kind == "." else self._index(node, token)
         return node
 
-    def _select(self, operand: Node, dot: Token) -> Node:
+    def _select(self, operand: SyntaxNode, dot: Token) -> SyntaxNode:
         optional = self._take("?") is not None
         name = self._take("IDENTIFIER", "ESC_IDENTIFIER")
         if name is None:
@@ -188,13 +188,13 @@ class _Parser:
             return self._syntax_issue(f"mismatched input '{token.kind}' expecting IDENTIFIER")
         return self._syntax_issue(f"no viable alternative at input '.{'' if token.kind == END else token.shown}'")
 
-    def _index(self, operand: Node, opening: Token) -> Node:
+    def _index(self, operand: SyntaxNode, opening: Token) -> SyntaxNode:
         optional = self._take("?") is not None
         key = self._expression()
         self._expect("]")
         return Index(opening.offset, operand, key, optional=optional)
 
-    def _arguments(self) -> tuple[Node, ...]:
+    def _arguments(self) -> tuple[SyntaxNode, ...]:
         if self._take(")"):
             return ()
         if self._next.kind not in _STARTS:
@@ -205,14 +205,16 @@ class _Parser:
         self._expect(")")
         return tuple(arguments)
 
-    def _call(self, opening: Token, function: str, target: Node | None, args: tuple[Node, ...]) -> Node:
+    def _call(
+        self, opening: Token, function: str, target: SyntaxNode | None, args: tuple[SyntaxNode, ...]
+    ) -> SyntaxNode:
         try:
             return expand(opening.offset, function, target, args) or Call(opening.offset, function, target, args)
         except MacroError as error:
             self.issues.append(error.issue)
             return Literal(opening.offset, None)
 
-    def _primary(self) -> Node:
+    def _primary(self) -> SyntaxNode:
         token = self._take(*_STARTS)
         if token is None or token.kind == "!":
             self._at -= token is not None
@@ -231,8 +233,8 @@ class _Parser:
             case _:
                 return self._literal(token)
 
-    def _list(self, opening: Token) -> Node:
-        elements: list[Node] = []
+    def _list(self, opening: Token) -> SyntaxNode:
+        elements: list[SyntaxNode] = []
         optional = set()
         while self._next.kind not in ("]", ",", END):
             if self._take("?"):
@@ -247,7 +249,7 @@ class _Parser:
             raise self._unexpected(("]",) if comma else ("]", ","))
         return ListNode(opening.offset, tuple(elements), frozenset(optional))
 
-    def _map(self, opening: Token) -> Node:
+    def _map(self, opening: Token) -> SyntaxNode:
         entries: list[MapEntry] = []
         while self._next.kind not in ("}", ","):
             optional = self._take("?") is not None
@@ -262,12 +264,12 @@ class _Parser:
             raise self._unexpected(("}", ",") if entries else ("}",))
         return MapNode(opening.offset, tuple(entries))
 
-    def _trailing_comma(self, before: Sequence[Node]) -> None:
+    def _trailing_comma(self, before: Sequence[SyntaxNode]) -> None:
         """The grammar allows a comma behind the last element, even where there is none before it."""
         if not before:
             self._take(",")
 
-    def _name(self, token: Token) -> Node:
+    def _name(self, token: Token) -> SyntaxNode:
         dot, name = "", token
         if token.kind == ".":
             if self._next.kind != "IDENTIFIER":
@@ -282,7 +284,7 @@ class _Parser:
             return self._call(opening, dot + name.text, None, self._arguments())
         return Ident(name.offset, dot + name.text)
 
-    def _message(self, dot: str, name: Token) -> Node | None:
+    def _message(self, dot: str, name: Token) -> SyntaxNode | None:
         """`a.b.C{...}`, which needs a look ahead: up to the brace it looks like a selection."""
         ahead, full = self._at, dot + name.text
         while self._tokens[ahead].kind == "." and self._tokens[ahead + 1].kind == "IDENTIFIER":
@@ -302,7 +304,7 @@ class _Parser:
         self._expect("}")
         return Message(opening.offset, full)
 
-    def _literal(self, token: Token) -> Node:
+    def _literal(self, token: Token) -> SyntaxNode:
         start, sign = token.offset, ""
         if token.kind == "-":
             sign, token = "-", self._expect("NUM_INT", "NUM_FLOAT")

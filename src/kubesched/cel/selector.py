@@ -9,19 +9,19 @@ from typing import TypeGuard
 from kubesched.cel import library, types
 from kubesched.cel.checker import Checked, check
 from kubesched.cel.compiler import FIRST_LOCAL, Compiler
-from kubesched.cel.costs import Interrupt, Meter
-from kubesched.cel.device import Device
+from kubesched.cel.costs import CostMeter, Interrupt
+from kubesched.cel.device import CelDevice
 from kubesched.cel.errors import AbsorbableError, CompileError, CostLimitError, EvaluationError, Issue, describe_issues
 from kubesched.cel.formatting import clauses_of, refusal
 from kubesched.cel.library.strings import compile_pattern
 from kubesched.cel.library.times import to_duration, to_timestamp
 from kubesched.cel.metering import MeteringCompiler, may_become_expensive
 from kubesched.cel.parser import parse
-from kubesched.cel.syntax import Call, ListNode, Literal, MapNode, Node, children
-from kubesched.cel.types import CelType, Kind
+from kubesched.cel.syntax import Call, ListNode, Literal, MapNode, SyntaxNode, children
+from kubesched.cel.types import CelType, TypeKind
 from kubesched.cel.values import Value, readable, type_name
 
-__all__ = ["Selector", "compile_selector", "library"]
+__all__ = ["CompiledSelector", "compile_selector", "library"]
 
 _MOST_EXPRESSIONS = 4096
 
@@ -42,10 +42,10 @@ _NO_BOOL = {
 }
 
 
-class Selector:
+class CompiledSelector:
     """A compiled expression. Costs are counted only where they could reach the limit."""
 
-    def __init__(self, expression: str, tree: Node, checked: Checked) -> None:
+    def __init__(self, expression: str, tree: SyntaxNode, checked: Checked) -> None:
         self.expression = expression
         self._tree = tree
         self._checked = checked
@@ -58,13 +58,13 @@ class Selector:
     def __repr__(self) -> str:
         return f"Selector({self.expression!r})"
 
-    def matches(self, device: Device, interrupt: Interrupt | None = None) -> bool:
+    def matches(self, device: CelDevice, interrupt: Interrupt | None = None) -> bool:
         """Whether the device will do; raises EvaluationError if the expression cannot tell.
 
         `interrupt` is called now and then, if it takes long.
         """
         if not (self._cheap and device.modest):
-            return self.metered().matches(device, Meter(interrupt=interrupt))
+            return self.metered().matches(device, CostMeter(interrupt=interrupt))
         try:
             result = self._run([device, *self._after_device])
         except AbsorbableError as error:
@@ -81,7 +81,7 @@ class Selector:
 class MeteredSelector:
     """A compiled expression that counts what each evaluation costs, and stops it at the limit."""
 
-    def __init__(self, expression: str, tree: Node, checked: Checked) -> None:
+    def __init__(self, expression: str, tree: SyntaxNode, checked: Checked) -> None:
         self.expression = expression
         compiler = MeteringCompiler(checked)
         self._run = compiler.build(tree).run
@@ -90,7 +90,7 @@ class MeteredSelector:
     def __repr__(self) -> str:
         return f"MeteredSelector({self.expression!r})"
 
-    def matches(self, device: Device, meter: Meter | None = None) -> bool:
+    def matches(self, device: CelDevice, meter: CostMeter | None = None) -> bool:
         """Whether the device will do; raises EvaluationError if the expression cannot tell, or would cost too much.
 
         A meter that is given says afterwards how much of the limit is left.
@@ -98,7 +98,7 @@ class MeteredSelector:
         if device.problem is not None:
             raise EvaluationError(device.problem)
         try:
-            result = self._run([device, meter or Meter(), *self._locals])
+            result = self._run([device, meter or CostMeter(), *self._locals])
         except (AbsorbableError, CostLimitError) as error:
             raise EvaluationError(str(error)) from None
         return result if type(result) is bool else _as_bool(result)
@@ -111,7 +111,7 @@ def _as_bool(value: Value) -> bool:
 
 
 @lru_cache(maxsize=_MOST_EXPRESSIONS)
-def compile_selector(expression: str) -> Selector:
+def compile_selector(expression: str) -> CompiledSelector:
     """Compile an expression, once: selectors are shared. Raises CompileError if it is not valid for devices."""
     expression = readable(expression)
     tree, issues = parse(expression)
@@ -122,7 +122,7 @@ def compile_selector(expression: str) -> Selector:
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
     if checked.result not in (types.BOOL, types.ANY):
         raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
-    return Selector(expression, tree, checked)
+    return CompiledSelector(expression, tree, checked)
 
 
 _READERS: dict[str, Callable[[str], object]] = {
@@ -132,12 +132,12 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def validate(tree: Node, checked: Checked) -> list[Issue]:
+def validate(tree: SyntaxNode, checked: Checked) -> list[Issue]:
     """What is wrong with a type-checked expression all the same."""
     return [*_bad_literals(tree), *_mixed_literals(tree, checked), *_bad_formats(tree, checked)]
 
 
-def _walk(node: Node, *, formats: bool = True) -> Iterator[Node]:
+def _walk(node: SyntaxNode, *, formats: bool = True) -> Iterator[SyntaxNode]:
     yield node
     if not formats and _is_format(node):
         return
@@ -145,7 +145,7 @@ def _walk(node: Node, *, formats: bool = True) -> Iterator[Node]:
         yield from _walk(child, formats=formats)
 
 
-def _bad_literals(tree: Node) -> Iterator[Issue]:
+def _bad_literals(tree: SyntaxNode) -> Iterator[Issue]:
     for node in _walk(tree):
         if not isinstance(node, Call) or node.function not in _READERS or not node.args:
             continue
@@ -157,7 +157,7 @@ def _bad_literals(tree: Node) -> Iterator[Issue]:
                 yield Issue(arg.offset, f"invalid {node.function} argument")
 
 
-def _mixed_literals(tree: Node, checked: Checked) -> Iterator[Issue]:
+def _mixed_literals(tree: SyntaxNode, checked: Checked) -> Iterator[Issue]:
     """Attributes have no static type, so a list of one attribute and one number is mixed; to format() it may be."""
     for node in _walk(tree, formats=False):
         if isinstance(node, ListNode):
@@ -169,30 +169,30 @@ def _mixed_literals(tree: Node, checked: Checked) -> Iterator[Issue]:
             yield from _first_mismatch(values)
 
 
-def _element_type(checked: Checked, node: Node, optional: bool) -> CelType:
+def _element_type(checked: Checked, node: SyntaxNode, optional: bool) -> CelType:
     found = checked.type_of(node)
-    return found.parameters[0] if optional and found.kind is Kind.OPTIONAL else found
+    return found.parameters[0] if optional and found.kind is TypeKind.OPTIONAL else found
 
 
-def _first_mismatch(elements: list[tuple[Node, CelType]]) -> Iterator[Issue]:
+def _first_mismatch(elements: list[tuple[SyntaxNode, CelType]]) -> Iterator[Issue]:
     for node, found in elements[1:]:
         if found != elements[0][1]:
             yield Issue(node.offset, f"expected type '{elements[0][1]}' but found '{found}'")
             return
 
 
-def _bad_formats(tree: Node, checked: Checked) -> Iterator[Issue]:
+def _bad_formats(tree: SyntaxNode, checked: Checked) -> Iterator[Issue]:
     """`"%d".format([x])` with a literal list: every clause must be able to print what it is given."""
     for node in _walk(tree):
         if _is_format(node) and isinstance(node.target, Literal) and isinstance(node.args[0], ListNode):
             yield from _bad_clauses(node, node.target, node.args[0].elements, checked)
 
 
-def _is_format(node: Node) -> TypeGuard[Call]:
+def _is_format(node: SyntaxNode) -> TypeGuard[Call]:
     return isinstance(node, Call) and node.function == "format" and len(node.args) == 1
 
 
-def _bad_clauses(call: Call, template: Literal, elements: tuple[Node, ...], checked: Checked) -> Iterator[Issue]:
+def _bad_clauses(call: Call, template: Literal, elements: tuple[SyntaxNode, ...], checked: Checked) -> Iterator[Issue]:
     if not isinstance(template.value, str):
         return
     try:
@@ -202,8 +202,8 @@ def _bad_clauses(call: Call, template: Literal, elements: tuple[Node, ...], chec
         return
     for clause, element in zip(clauses, elements):
         found = checked.type_of(element)
-        name = "google.protobuf.Any" if found.kind is Kind.ANY else found.name
-        if found.kind is not Kind.DYN and (words := refusal(clause, name)):
+        name = "google.protobuf.Any" if found.kind is TypeKind.ANY else found.name
+        if found.kind is not TypeKind.DYN and (words := refusal(clause, name)):
             yield Issue(element.offset, words)
             return
     if len(clauses) > len(elements):

@@ -11,79 +11,79 @@ import msgspec
 LiteralValue = bool | int | float | str | bytes | None
 
 
-class Node(msgspec.Struct, frozen=True, eq=False):
+class SyntaxNode(msgspec.Struct, frozen=True, eq=False):
     """A part of an expression; nodes differ by identity."""
 
     offset: int
 
 
-class Literal(Node, frozen=True, eq=False):
+class Literal(SyntaxNode, frozen=True, eq=False):
     """A constant. Unsigned integers are of the runtime's own type."""
 
     value: LiteralValue
 
 
-class Ident(Node, frozen=True, eq=False):
+class Ident(SyntaxNode, frozen=True, eq=False):
     """A variable or the name of a type."""
 
     name: str
 
 
-class Select(Node, frozen=True, eq=False):
+class Select(SyntaxNode, frozen=True, eq=False):
     """`operand.field`, `operand.?field` or, inside has(), the question whether it is there."""
 
-    operand: Node
+    operand: SyntaxNode
     field: str
     optional: bool = False
     test_only: bool = False
     field_offset: int = 0
 
 
-class Index(Node, frozen=True, eq=False):
+class Index(SyntaxNode, frozen=True, eq=False):
     """`operand[key]` or `operand[?key]`."""
 
-    operand: Node
-    key: Node
+    operand: SyntaxNode
+    key: SyntaxNode
     optional: bool = False
 
 
-class Call(Node, frozen=True, eq=False):
+class Call(SyntaxNode, frozen=True, eq=False):
     """A function, a method (with a target) or an operator (named like `_+_`)."""
 
     function: str
-    target: Node | None
-    args: tuple[Node, ...]
+    target: SyntaxNode | None
+    args: tuple[SyntaxNode, ...]
 
 
-class Logic(Node, frozen=True, eq=False):
+class Logic(SyntaxNode, frozen=True, eq=False):
     """A chain of `&&` (`_&&_`) or of `||` (`_||_`): any number of terms, errors absorbed."""
 
     function: str
-    terms: tuple[Node, ...]
+    terms: tuple[SyntaxNode, ...]
 
 
-class ListNode(Node, frozen=True, eq=False):
+class ListNode(SyntaxNode, frozen=True, eq=False):
     """`[a, ?b]`."""
 
-    elements: tuple[Node, ...]
+    elements: tuple[SyntaxNode, ...]
     optional: frozenset[int] = frozenset()
 
 
-class MapEntry(Node, frozen=True, eq=False):
+class MapEntry(SyntaxNode, frozen=True, eq=False):
     """`key: value` of a map; left out if optional and without a value."""
 
-    key: Node
-    value: Node
+    key: SyntaxNode
+    value: SyntaxNode
     optional: bool = False
 
 
-class MapNode(Node, frozen=True, eq=False):
+class MapNode(SyntaxNode, frozen=True, eq=False):
     """`{a: b}`."""
 
     entries: tuple[MapEntry, ...]
 
 
-class Message(Node, frozen=True, eq=False):
+class Message(SyntaxNode, frozen=True, eq=False):
     """`some.Type{...}`: there is no such type for devices, so it never checks."""
 
     name: str
@@ -101,25 +101,25 @@ class FoldKind(Enum):
     TRANSFORM_MAP_ENTRY = "transformMapEntry"
 
 
-class Fold(Node, frozen=True, eq=False):
+class Fold(SyntaxNode, frozen=True, eq=False):
     """A comprehension: `variables` run over the range; a second one asks for index or key and value."""
 
     kind: FoldKind
-    range: Node
+    range: SyntaxNode
     variables: tuple[str, ...]
-    predicate: Node | None
-    transform: Node | None = None
+    predicate: SyntaxNode | None
+    transform: SyntaxNode | None = None
 
 
-class Bind(Node, frozen=True, eq=False):
+class Bind(SyntaxNode, frozen=True, eq=False):
     """`cel.bind(name, value, body)`."""
 
     name: str
-    value: Node
-    body: Node
+    value: SyntaxNode
+    body: SyntaxNode
 
 
-_PARTS: dict[type[Node], Callable[[Any], tuple[Node, ...]]] = {
+_PARTS: dict[type[SyntaxNode], Callable[[Any], tuple[SyntaxNode, ...]]] = {
     Select: lambda node: (node.operand,),
     Index: lambda node: (node.operand, node.key),
     Call: lambda node: node.args if node.target is None else (node.target, *node.args),
@@ -132,7 +132,7 @@ _PARTS: dict[type[Node], Callable[[Any], tuple[Node, ...]]] = {
 }
 
 
-def children(node: Node) -> tuple[Node, ...]:
+def children(node: SyntaxNode) -> tuple[SyntaxNode, ...]:
     """The parts of a node, in order."""
     parts = _PARTS.get(type(node))
     return parts(node) if parts else ()

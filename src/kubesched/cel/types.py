@@ -8,7 +8,7 @@ from enum import Enum, auto
 import msgspec
 
 
-class Kind(Enum):
+class TypeKind(Enum):
     """The families of types, as far as the rules tell them apart."""
 
     DYN = auto()
@@ -27,7 +27,7 @@ class Kind(Enum):
 class CelType(msgspec.Struct, frozen=True):
     """A type; `name` is that of the erased type or of the type variable."""
 
-    kind: Kind
+    kind: TypeKind
     name: str
     parameters: tuple[CelType, ...] = ()
 
@@ -39,19 +39,21 @@ class CelType(msgspec.Struct, frozen=True):
     @property
     def is_dynamic(self) -> bool:
         """Whether only the run time will tell."""
-        return self.kind in (Kind.DYN, Kind.ANY)
+        return self.kind in (TypeKind.DYN, TypeKind.ANY)
 
 
-DYN = CelType(Kind.DYN, "dyn")
-ANY = CelType(Kind.ANY, "any")
-ERROR = CelType(Kind.ERROR, "!error!")
-NULL = CelType(Kind.NULL, "null")
+DYN = CelType(TypeKind.DYN, "dyn")
+ANY = CelType(TypeKind.ANY, "any")
+ERROR = CelType(TypeKind.ERROR, "!error!")
+NULL = CelType(TypeKind.NULL, "null")
 BOOL, INT, UINT, DOUBLE, STRING, BYTES = (
-    CelType(Kind.SCALAR, name) for name in ("bool", "int", "uint", "double", "string", "bytes")
+    CelType(TypeKind.SCALAR, name) for name in ("bool", "int", "uint", "double", "string", "bytes")
 )
-DURATION, TIMESTAMP = (CelType(Kind.OBJECT, name) for name in ("google.protobuf.Duration", "google.protobuf.Timestamp"))
+DURATION, TIMESTAMP = (
+    CelType(TypeKind.OBJECT, name) for name in ("google.protobuf.Duration", "google.protobuf.Timestamp")
+)
 QUANTITY, SEMVER, URL, IP, CIDR, FORMAT, DEVICE = (
-    CelType(Kind.OBJECT, name)
+    CelType(TypeKind.OBJECT, name)
     for name in (
         "kubernetes.Quantity",
         "kubernetes.Semver",
@@ -66,27 +68,27 @@ QUANTITY, SEMVER, URL, IP, CIDR, FORMAT, DEVICE = (
 
 def list_of(element: CelType) -> CelType:
     """`list(element)`."""
-    return CelType(Kind.LIST, "list", (element,))
+    return CelType(TypeKind.LIST, "list", (element,))
 
 
 def map_of(key: CelType, value: CelType) -> CelType:
     """`map(key, value)`."""
-    return CelType(Kind.MAP, "map", (key, value))
+    return CelType(TypeKind.MAP, "map", (key, value))
 
 
 def optional_of(value: CelType) -> CelType:
     """`optional_type(value)`."""
-    return CelType(Kind.OPTIONAL, "optional_type", (value,))
+    return CelType(TypeKind.OPTIONAL, "optional_type", (value,))
 
 
 def type_of(value: CelType) -> CelType:
     """The type of a type."""
-    return CelType(Kind.TYPE, "type", (value,))
+    return CelType(TypeKind.TYPE, "type", (value,))
 
 
 def variable(name: str) -> CelType:
     """A type that is to be found out."""
-    return CelType(Kind.VARIABLE, name)
+    return CelType(TypeKind.VARIABLE, name)
 
 
 class Substitution:
@@ -105,7 +107,7 @@ class Substitution:
         """The type with every known variable replaced."""
         while wanted in self._known:
             wanted = self._known[wanted]
-        if wanted.kind is Kind.VARIABLE:
+        if wanted.kind is TypeKind.VARIABLE:
             return DYN if unknown_is_dyn else wanted
         if not wanted.parameters:
             return wanted
@@ -129,21 +131,21 @@ class Substitution:
         return None
 
     def _fits(self, given: CelType, wanted: CelType) -> bool:
-        if wanted.kind is Kind.VARIABLE:
+        if wanted.kind is TypeKind.VARIABLE:
             fits, known = self._bind(given, wanted)
             if fits or known:
                 return fits
-        if given.kind is Kind.VARIABLE:
+        if given.kind is TypeKind.VARIABLE:
             return self._bind(wanted, given)[0]
-        wild = (Kind.DYN, Kind.ANY, Kind.ERROR)
+        wild = (TypeKind.DYN, TypeKind.ANY, TypeKind.ERROR)
         if given.kind in wild or wanted.kind in wild:
             return True
-        if Kind.NULL in (given.kind, wanted.kind):
-            other = wanted if given.kind is Kind.NULL else given
-            return other.kind in (Kind.NULL, Kind.OBJECT, Kind.OPTIONAL)
+        if TypeKind.NULL in (given.kind, wanted.kind):
+            other = wanted if given.kind is TypeKind.NULL else given
+            return other.kind in (TypeKind.NULL, TypeKind.OBJECT, TypeKind.OPTIONAL)
         if given.kind is not wanted.kind:
             return False
-        if given.kind is Kind.TYPE:
+        if given.kind is TypeKind.TYPE:
             return True
         return given.name == wanted.name and all(map(self._fits, given.parameters, wanted.parameters))
 
@@ -169,7 +171,7 @@ class Substitution:
     def _occurs(self, unknown: CelType, within: CelType) -> bool:
         if unknown == within:
             return True
-        if within.kind is Kind.VARIABLE:
+        if within.kind is TypeKind.VARIABLE:
             known = self._known.get(within)
             return known is not None and self._occurs(unknown, known)
         return any(self._occurs(unknown, parameter) for parameter in within.parameters)
@@ -180,12 +182,12 @@ def _more_general(left: CelType, right: CelType) -> CelType:
 
 
 def _no_more_specific(left: CelType, right: CelType) -> bool:
-    loose = (Kind.DYN, Kind.ANY, Kind.VARIABLE)
+    loose = (TypeKind.DYN, TypeKind.ANY, TypeKind.VARIABLE)
     if left.kind in loose:
         return True
     if right.kind in loose or left.kind is not right.kind:
         return False
-    if left.kind is Kind.TYPE:
+    if left.kind is TypeKind.TYPE:
         return True
     return left.name == right.name and all(map(_no_more_specific, left.parameters, right.parameters))
 

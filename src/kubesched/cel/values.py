@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ Value = Any
 
 LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
 MOST_UINT = 2**64 - 1
+_POSITIONAL_DIGITS = 6
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
@@ -49,7 +49,7 @@ class DomainMap(dict[str, dict[str, Value]]):
 _NOTHING_THERE: dict[str, Value] = {}
 
 
-class Duration(msgspec.Struct, frozen=True, order=True):
+class CelDuration(msgspec.Struct, frozen=True, order=True):
     """A span of time; shown in seconds, like 5400s."""
 
     nanoseconds: int
@@ -106,7 +106,7 @@ TYPE_NAMES: dict[type, str] = {
     dict: "map",
     DomainMap: "map",
     type(None): "null_type",
-    Duration: "google.protobuf.Duration",
+    CelDuration: "google.protobuf.Duration",
     Timestamp: "google.protobuf.Timestamp",
     Optional: "optional_type",
     TypeValue: "type",
@@ -116,7 +116,7 @@ TYPE_NAMES: dict[type, str] = {
 MAPS = (dict, DomainMap)
 _NUMBERS = frozenset({int, Uint, float})
 _PLAIN = frozenset({bool, int, Uint, str, bytes, float})
-_ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
+_ORDERED = frozenset({bool, int, Uint, float, str, bytes, CelDuration, Timestamp})
 
 
 def type_name(value: Value) -> str:
@@ -241,14 +241,12 @@ def show(value: Value) -> str:
 
 def show_double(value: float) -> str:
     """A double as Go prints it: as few digits as tell it apart, with an exponent from a million on."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    number = Decimal(repr(value)).normalize()
-    sign, digits, _ = number.as_tuple()
-    power = number.adjusted() if value else 0
-    if -4 <= power < 6:
-        return f"{number:f}"
-    first, rest = digits[0], "".join(map(str, digits[1:]))
-    return f"{'-' * sign}{first}{'.' * bool(rest)}{rest}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    text = repr(value).removesuffix(".0")
+    whole, _, fraction = text.removeprefix("-").partition(".")
+    if len(whole) <= _POSITIONAL_DIGITS or "e" in text:
+        return text
+    digits = f"{whole}{fraction}".rstrip("0")
+    sign, tail = "-" if value < 0 else "", f".{digits[1:]}" if digits[1:] else ""
+    return f"{sign}{digits[0]}{tail}e+{len(whole) - 1:02}"

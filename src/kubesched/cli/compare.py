@@ -19,10 +19,10 @@ from kubesched.cli.simulate import run
 from kubesched.cli.source import source_options
 from kubesched.config import Features
 from kubesched.questions.answers import Skipped, answer
+from kubesched.questions.html import comparison_page
 from kubesched.questions.wording import counted
 from kubesched.simulate.comparison import Comparison, figures_in_words, short_names
 from kubesched.simulate.comparison import compare as put_side_by_side
-from kubesched.simulate.comparison_html import page
 
 MOST_ROWS = 20
 
@@ -56,7 +56,7 @@ def compare(
     reports = [run(manifests, policy, seed) for policy in policies]
     found = put_side_by_side([policy.name for policy in policies], reports)
     if output == "html":
-        click.echo(page(found, seed=seed, made=now_in_words()), nl=False)
+        click.echo(comparison_page(found, seed=seed, made=now_in_words()), nl=False)
         return
     if output != TEXT:
         print_plain(answer(found, Skipped(manifests.skipped)), output)

@@ -7,8 +7,8 @@ import click
 from kubesched import config as configuration
 from kubesched.api.errors import located
 from kubesched.cli.input import read
+from kubesched.cli.main import SuggestingGroup
 from kubesched.cli.offline import TEXT, feature_gates_option, output_option
-from kubesched.cli.suggesting import SuggestingGroup
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
 from kubesched.framework.profile import ProfileError
@@ -63,6 +63,6 @@ def convert_policy(file: str, output: str) -> None:
     click.echo(_FORMATS[output](translation.configuration), nl=False)
 
 
-def _summary(profile: configuration.Profile, features: configuration.Features) -> str:
+def _summary(profile: configuration.ProfileConfig, features: configuration.Features) -> str:
     differences = differences_from_default(profile.plugins, features)
     return f"{profile.scheduler_name}: {', '.join(differences) or 'default plugins'}"

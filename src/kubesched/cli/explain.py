@@ -16,10 +16,9 @@ from kubesched.cli.pending import print_pending
 from kubesched.cli.printing import console, print_plain, print_skipped
 from kubesched.cli.source import namespace, namespace_option
 from kubesched.config import Features
-from kubesched.questions import pending_html
 from kubesched.questions.answers import ExplanationList, Skipped, answer
 from kubesched.questions.explain import explain as explain_pod
-from kubesched.questions.explain import html
+from kubesched.questions.html import explanation_page, pending_page
 from kubesched.questions.pending import pending_pods
 from kubesched.questions.targets import AskedCluster
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
@@ -69,12 +68,12 @@ def explain(
                 print_pending(out, pending)
                 print_skipped(out, manifests.skipped)
             elif output == "html":
-                click.echo(pending_html.page(pending, made=now_in_words()), nl=False)
+                click.echo(pending_page(pending, made=now_in_words()), nl=False)
             else:
                 print_plain(answer(pending, skipped), output)
             return
     if output == "html":
-        click.echo(html.page(answers, made=now_in_words()), nl=False)
+        click.echo(explanation_page(answers, made=now_in_words()), nl=False)
         return
     if output != TEXT:
         documents = [answer(each.explanation, each.findings, skipped) for each in answers]

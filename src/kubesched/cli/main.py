@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +12,6 @@ import click
 from kubesched import __version__
 from kubesched.api.errors import UserError
 from kubesched.cli.input import refuse
-from kubesched.cli.suggesting import SuggestingGroup
 
 COMMANDS = {
     "capacity": "Count how many more copies of a pod fit on the cluster, and say what stops the next one.",
@@ -31,6 +32,21 @@ COMMANDS = {
 }
 """Each is the attribute of its name in the module of its name; with the first sentence of its help, so that the list of
 commands can be shown without loading any."""
+
+
+class SuggestingGroup(click.Group):
+    """Names the commands that are spelled like the one that there is not. For options, click does the same."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        name = args[0]
+        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            hint = f" Did you mean {' or '.join(close)}?" if close else ""
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
 
 class CommandsByModule(SuggestingGroup):
@@ -62,3 +78,22 @@ class CommandsByModule(SuggestingGroup):
 @click.version_option(__version__, prog_name="kubesched")
 def main() -> None:
     """The Kubernetes scheduler in Python: on a live cluster, in a sandbox, or on manifests."""
+
+
+_NO_FILES, _FILES = 4, 0
+"""Directives of cobra, kubectl's parser: whether names of files may follow as well."""
+
+
+def complete_for_kubectl() -> None:
+    """`kubectl_complete-sched`, which kubectl runs to complete `kubectl sched ...`.
+
+    Prints a completion per line, then the directive. The last argument is the word that is being typed.
+    """
+    from click.shell_completion import ShellComplete
+
+    *before, word = sys.argv[1:] or [""]
+    found = ShellComplete(main, {}, "kubectl-sched", "").get_completions(before, word)
+    for item in found:
+        if item.type == "plain":
+            click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
+    click.echo(f":{_FILES if any(item.type != 'plain' for item in found) or not found else _NO_FILES}")

@@ -38,10 +38,10 @@ from kubesched.cli.printing import (
 from kubesched.cli.source import source_options
 from kubesched.config import Duration, Features
 from kubesched.questions.answers import Skipped, Summary, answer
+from kubesched.questions.html import simulation_page
 from kubesched.questions.wording import counted, listed
 from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
-from kubesched.simulate.html import page
 from kubesched.simulate.manifests import Manifests
 from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of, title_of
 from kubesched.simulate.simulation import Simulation
@@ -86,7 +86,7 @@ def simulate(
         case "json" | "yaml":
             print_plain(answer(report, Summary(figures_of(report)), Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(page(report, configuration=policy.name, made=now_in_words()), nl=False)
+            click.echo(simulation_page(report, configuration=policy.name, made=now_in_words()), nl=False)
         case _:
             out = console()
             ResultPrinter(out, report, all_pods=all_pods, all_nodes=all_nodes).print()

@@ -21,8 +21,8 @@ from kubesched.cli.printing import console, print_plain, print_skipped, progress
 from kubesched.cli.source import DurationType, source_options
 from kubesched.config import Features
 from kubesched.questions.answers import Skipped, answer
+from kubesched.questions.html import what_if_page
 from kubesched.questions.what_if.change import applied
-from kubesched.questions.what_if.html import page
 from kubesched.questions.what_if.node_changes import Anew
 from kubesched.questions.what_if.reading import read_nodes
 from kubesched.questions.what_if.what_if import Upgrade
@@ -124,7 +124,7 @@ def what_if(
         case "json" | "yaml":
             print_plain(answer(found, Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(page(found), nl=False)
+            click.echo(what_if_page(found), nl=False)
         case _:
             out = console()
             DifferencePrinter(out, found, most=None if all_pods else MOST_ROWS).print()

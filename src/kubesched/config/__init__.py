@@ -3,8 +3,15 @@
 Reads what kube-scheduler reads, and refuses what it refuses, naming every mistake at once.
 """
 
-from kubesched.config.configuration import Extender, Plugin, Plugins, PluginSet, Profile, SchedulerConfiguration
-from kubesched.config.duration import Duration
+from kubesched.api.duration import Duration
+from kubesched.config.configuration import (
+    ExtenderConfig,
+    PluginEntry,
+    Plugins,
+    PluginSet,
+    ProfileConfig,
+    SchedulerConfiguration,
+)
 from kubesched.config.features import Features
 from kubesched.config.mistakes import ConfigError, InvalidConfigError, UnreadableConfigError
 from kubesched.config.output import to_json, to_plain, to_yaml, without_secrets
@@ -13,13 +20,13 @@ from kubesched.config.reading import default, from_plain, load
 __all__ = [
     "ConfigError",
     "Duration",
-    "Extender",
+    "ExtenderConfig",
     "Features",
     "InvalidConfigError",
-    "Plugin",
+    "PluginEntry",
     "PluginSet",
     "Plugins",
-    "Profile",
+    "ProfileConfig",
     "SchedulerConfiguration",
     "UnreadableConfigError",
     "default",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias, get_args
 
 from kubesched.api.affinity import NodeAffinity, TopologySpreadConstraint
+from kubesched.api.duration import Duration
 from kubesched.api.meta import Int32, Record
-from kubesched.config.duration import Duration
 
 
 class ResourceSpec(Record, frozen=True):

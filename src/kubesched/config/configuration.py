@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from kubesched.api.duration import Duration
 from kubesched.api.meta import Int32, Record
-from kubesched.config.duration import Duration
 from kubesched.config.features import Features
 
 
@@ -35,7 +35,7 @@ class ExtenderManagedResource(Record, frozen=True):
     ignored_by_scheduler: bool = False
 
 
-class Extender(Record, frozen=True):
+class ExtenderConfig(Record, frozen=True):
     """Where an extender listens, and which questions it answers: a verb left empty is never asked."""
 
     url_prefix: str = ""
@@ -57,7 +57,7 @@ KIND = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 
-class Plugin(Record, frozen=True):
+class PluginEntry(Record, frozen=True):
     """A plugin by name. Weight counts where plugins score; 0 leaves it to the framework."""
 
     name: str = ""
@@ -67,8 +67,8 @@ class Plugin(Record, frozen=True):
 class PluginSet(Record, frozen=True):
     """What one extension point runs besides its defaults, in order, and which defaults it does not run."""
 
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
 
     @property
     def disabled_names(self) -> frozenset[str]:
@@ -147,7 +147,7 @@ class WrittenProfile(Record, frozen=True):
     plugin_config: tuple[PluginConfig, ...] = ()
 
 
-class Profile(Record, frozen=True):
+class ProfileConfig(Record, frozen=True):
     """One scheduler by name: which plugins it runs where, and their arguments by plugin name.
 
     `plugins` is merged with the default plugins, but `multi_point` is not yet expanded into extension points.
@@ -159,7 +159,7 @@ class Profile(Record, frozen=True):
     plugin_config: dict[str, Any] = {}
 
 
-class Settings(Record, frozen=True):
+class SharedSettings(Record, frozen=True):
     """What is said once for all profiles."""
 
     parallelism: Int32 = 16
@@ -169,21 +169,21 @@ class Settings(Record, frozen=True):
     percentage_of_nodes_to_score: Int32 = 0
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ExtenderConfig, ...] = ()
     delay_cache_until_active: bool = False
 
 
-class WrittenConfiguration(Settings, frozen=True):
+class WrittenConfiguration(SharedSettings, frozen=True):
     """The configuration as a file has it."""
 
     enable_contention_profiling: bool | None = None
     profiles: tuple[WrittenProfile, ...] = ()
 
 
-class SchedulerConfiguration(Settings, frozen=True):
+class SchedulerConfiguration(SharedSettings, frozen=True):
     """The configuration, complete and valid."""
 
     enable_contention_profiling: bool = True
-    profiles: tuple[Profile, ...] = ()
+    profiles: tuple[ProfileConfig, ...] = ()
     features: Features = Features()
     """The feature gates under which it was read; in no file, but all that is made from it goes by them."""

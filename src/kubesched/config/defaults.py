@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+from kubesched.api.duration import Duration
 from kubesched.api.meta import Record
 from kubesched.config.args import (
     ARGS,
@@ -22,15 +23,14 @@ from kubesched.config.args import (
 )
 from kubesched.config.configuration import (
     DEFAULT_SCHEDULER_NAME,
-    Plugin,
     PluginConfig,
+    PluginEntry,
     Plugins,
     PluginSet,
     WrittenConfiguration,
     WrittenProfile,
     point_as_written,
 )
-from kubesched.config.duration import Duration
 from kubesched.config.features import DEFAULT_FEATURES, Features
 
 R = TypeVar("R", bound=Record)
@@ -135,14 +135,14 @@ def _merge(defaults: dict[str, int], written: PluginSet) -> PluginSet:
     disabled = written.disabled_names
     kept = {} if "*" in disabled else {n: w for n, w in defaults.items() if n not in disabled}
     enabled = [
-        written.enabled[last_of[name]] if name in last_of else Plugin(name=name, weight=weight)
+        written.enabled[last_of[name]] if name in last_of else PluginEntry(name=name, weight=weight)
         for name, weight in kept.items()
     ]
     placed = {last_of[name] for name in kept if name in last_of}
     enabled += [plugin for i, plugin in enumerate(written.enabled) if i not in placed]
     return PluginSet(
         enabled=tuple(enabled),
-        disabled=tuple(Plugin(name=plugin.name) for plugin in written.disabled),
+        disabled=tuple(PluginEntry(name=plugin.name) for plugin in written.disabled),
     )
 
 

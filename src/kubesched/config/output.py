@@ -15,6 +15,7 @@ from kubesched.api.affinity import (
     PreferredSchedulingTerm,
     TopologySpreadConstraint,
 )
+from kubesched.api.duration import Duration
 from kubesched.api.yaml import dump
 from kubesched.config.args import (
     ARGS,
@@ -28,14 +29,13 @@ from kubesched.config.configuration import (
     API_VERSION,
     KIND,
     ClientConnection,
-    Extender,
+    ExtenderConfig,
     ExtenderManagedResource,
     LeaderElection,
-    Plugin,
-    Profile,
+    PluginEntry,
+    ProfileConfig,
     SchedulerConfiguration,
 )
-from kubesched.config.duration import Duration
 
 MASKED = "masked"
 
@@ -46,8 +46,8 @@ _ALWAYS: dict[type, frozenset[str]] = {
         SchedulerConfiguration: "percentage_of_nodes_to_score enable_profiling enable_contention_profiling",
         LeaderElection: "leader_elect",
         ClientConnection: "kubeconfig accept_content_types",
-        Plugin: "name weight",
-        Extender: "url_prefix http_timeout",
+        PluginEntry: "name weight",
+        ExtenderConfig: "url_prefix http_timeout",
         ExtenderManagedResource: "name",
         ResourceSpec: "name",
         UtilizationShapePoint: "utilization score",
@@ -75,7 +75,7 @@ def without_secrets(config: SchedulerConfiguration) -> SchedulerConfiguration:
     return msgspec.structs.replace(config, extenders=tuple(map(_without_secrets, config.extenders)))
 
 
-def _without_secrets(extender: Extender) -> Extender:
+def _without_secrets(extender: ExtenderConfig) -> ExtenderConfig:
     address, tls = urlsplit(extender.url_prefix), extender.tls_config
     if tls is not None and tls.key_data:
         tls = msgspec.structs.replace(tls, key_data=MASKED.encode())
@@ -118,7 +118,7 @@ def _record(record: msgspec.Struct) -> dict[str, Any]:
         is_optional = field.default is None
         if value is not None and (is_optional or field.name in always or not _is_empty(value)):
             plain[field.encode_name] = _plain(value)
-    if isinstance(record, Profile) and record.plugin_config:
+    if isinstance(record, ProfileConfig) and record.plugin_config:
         plain["pluginConfig"] = [_plugin_config(name, args) for name, args in record.plugin_config.items()]
     return plain
 

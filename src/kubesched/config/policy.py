@@ -20,8 +20,8 @@ from kubesched.config.args import (
 from kubesched.config.args_validation import validate_shape, validate_weights
 from kubesched.config.configuration import (
     DEFAULT_SCHEDULER_NAME,
-    Plugin,
     PluginConfig,
+    PluginEntry,
     Plugins,
     PluginSet,
     SchedulerConfiguration,
@@ -191,17 +191,17 @@ class _Work:
         )
 
     def _plugins(self) -> Plugins:
-        always = [Plugin(name=name, weight=DEFAULT_PLUGINS[name]) for name in TABLE.always_enabled]
-        points: dict[str, list[Plugin]] = {}
+        always = [PluginEntry(name=name, weight=DEFAULT_PLUGINS[name]) for name in TABLE.always_enabled]
+        points: dict[str, list[PluginEntry]] = {}
         for name in self._filters():
             for point in TABLE.filter_points[name]:
-                points.setdefault(point, []).append(Plugin(name=name))
+                points.setdefault(point, []).append(PluginEntry(name=name))
         for name, weight in self._scorers().items():
             for point in TABLE.score_points[name]:
                 scores = point == "score"
-                points.setdefault(point, []).append(Plugin(name=name, weight=weight if scores else 0))
+                points.setdefault(point, []).append(PluginEntry(name=name, weight=weight if scores else 0))
         return Plugins(
-            multi_point=PluginSet(enabled=tuple(always), disabled=(Plugin(name="*"),)),
+            multi_point=PluginSet(enabled=tuple(always), disabled=(PluginEntry(name="*"),)),
             **{point: PluginSet(enabled=tuple(plugins)) for point, plugins in points.items()},
         )
 

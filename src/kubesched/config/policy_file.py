@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 import msgspec
 
+from kubesched.api.duration import Duration
 from kubesched.api.meta import Int32, Record
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.config.args import ResourceSpec, UtilizationShapePoint
-from kubesched.config.configuration import Extender
-from kubesched.config.duration import Duration
+from kubesched.config.configuration import ExtenderConfig
 from kubesched.config.mistakes import UnreadableConfigError
 
 
@@ -106,7 +106,7 @@ class Policy(Record, frozen=True):
 
     predicates: tuple[PredicatePolicy, ...] | None = None
     priorities: tuple[PriorityPolicy, ...] | None = None
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ExtenderConfig, ...] = ()
     hard_pod_affinity_symmetric_weight: Int32 = 0
     always_check_all_predicates: bool = False
 
@@ -127,7 +127,7 @@ def read_policy(text: str, *, source: str) -> Policy:
     ]
     fields = {name: each for name, each in value.items() if name not in ("apiVersion", "kind")}
     if isinstance(fields.get("extenders"), list):
-        fields["extenders"] = [_respelled(each, Extender) for each in fields["extenders"]]
+        fields["extenders"] = [_respelled(each, ExtenderConfig) for each in fields["extenders"]]
     policy, faults = convert(fields, Policy, unknown="error", hooks={Duration: _nanoseconds})
     if policy is None or mistakes or faults:
         raise UnreadableConfigError(mistakes + faults, source)

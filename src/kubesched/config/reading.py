@@ -9,18 +9,18 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from kubesched.api.duration import Duration
 from kubesched.api.schema import Hooks, Mistake, convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.config.args import ARGS
 from kubesched.config.configuration import (
     API_VERSION,
     KIND,
-    Profile,
+    ProfileConfig,
     SchedulerConfiguration,
     WrittenConfiguration,
 )
 from kubesched.config.defaults import complete
-from kubesched.config.duration import Duration
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.config.mistakes import InvalidConfigError, UnreadableConfigError
 from kubesched.config.validation import validate
@@ -184,7 +184,7 @@ def _args_kind_mistakes(value: dict[str, Any], kind: str, path: str) -> list[Mis
 def _finished(completed: WrittenConfiguration, features: Features) -> SchedulerConfiguration:
     shared = msgspec.structs.asdict(completed)
     shared["profiles"] = tuple(
-        Profile(
+        ProfileConfig(
             scheduler_name=profile.scheduler_name or "",
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             plugins=profile.plugins,

@@ -17,7 +17,7 @@ from kubesched.api.selectors import label_key_fault
 from kubesched.config.args import VolumeBindingArgs
 from kubesched.config.args_validation import validate_args
 from kubesched.config.configuration import (
-    Extender,
+    ExtenderConfig,
     LeaderElection,
     PluginConfig,
     Plugins,
@@ -140,7 +140,7 @@ def _comparable(args: Any) -> Any:
     return args if isinstance(args, msgspec.Struct) else json.dumps(args, sort_keys=True)
 
 
-def validate_extenders(path: str, extenders: tuple[Extender, ...]) -> Iterator[Mistake]:
+def validate_extenders(path: str, extenders: tuple[ExtenderConfig, ...]) -> Iterator[Mistake]:
     """All mistakes in the extenders: weights, names of resources, more than one that binds."""
     managed: set[str] = set()
     for i, extender in enumerate(extenders):

@@ -13,7 +13,7 @@ from kubesched.daemon.flags.values import parse_bool
 COMPONENT = "kube"
 
 
-class Stage(StrEnum):
+class FeatureStage(StrEnum):
     """How far a feature has come."""
 
     ALPHA = "ALPHA"
@@ -25,7 +25,7 @@ class Stage(StrEnum):
 class Gate(NamedTuple):
     """What is known of a feature: its stage, whether it is on, and whether that can be changed."""
 
-    stage: Stage
+    stage: FeatureStage
     default: bool
     locked: bool = False
     needs: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class FeatureGates(Mapping[str, bool]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def stage(self, name: str) -> Stage:
+    def stage(self, name: str) -> FeatureStage:
         return GATES[name].stage
 
     def _not_followed(self) -> Iterator[str]:
@@ -121,12 +121,12 @@ def _resolved(settings: Mapping[str, bool]) -> dict[str, bool]:
 def _warnings(settings: Mapping[str, bool]) -> Iterator[str]:
     for name in settings:
         stage = GATES[name].stage
-        if name not in ALL_OF_A_STAGE and stage in (Stage.GA, Stage.DEPRECATED):
-            called = "GA" if stage is Stage.GA else "deprecated"
+        if name not in ALL_OF_A_STAGE and stage in (FeatureStage.GA, FeatureStage.DEPRECATED):
+            called = "GA" if stage is FeatureStage.GA else "deprecated"
             yield f"setting {called} feature gate {name}: it will be removed in a future release"
 
 
-ALL_OF_A_STAGE = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
+ALL_OF_A_STAGE = {"AllAlpha": FeatureStage.ALPHA, "AllBeta": FeatureStage.BETA}
 
 NOT_FOLLOWED = (
     "CoordinatedLeaderElection",
@@ -142,7 +142,7 @@ def _table() -> Iterator[tuple[str, Gate]]:
     text = files(__package__).joinpath("feature_gates.tsv").read_text(encoding="utf-8")
     for line in text.splitlines()[2:]:
         name, stage, default, locked, needs = line.split("\t")
-        gate = Gate(Stage(stage.replace("GA", "")), default == "true", locked == "locked", tuple(needs.split()))
+        gate = Gate(FeatureStage(stage.replace("GA", "")), default == "true", locked == "locked", tuple(needs.split()))
         yield name, gate
 
 

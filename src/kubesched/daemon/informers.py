@@ -18,7 +18,7 @@ from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
 from kubesched.kube.decoding import Codec, DictCodec, Identity, Raw, WithOriginal, WithOriginalCodec
 from kubesched.kube.discovered import codec_of, source_of
-from kubesched.kube.listing import ApiSource, Source
+from kubesched.kube.listing import ApiSource, ObjectSource
 from kubesched.kube.reflector import Handler, OnUnreadable, Reflector, log_unreadable
 
 
@@ -44,7 +44,7 @@ class Informers:
         self._handle = handle
         self.reflectors: dict[str, Reflector[Any]] = {}
 
-        def reflect(name: str, source: Source, codec: Codec[Any], handle: Handler[Any]) -> None:
+        def reflect(name: str, source: ObjectSource, codec: Codec[Any], handle: Handler[Any]) -> None:
             self.reflectors[name] = Reflector(
                 name, source, codec, handle, on_unreadable=on_unreadable, let_more_come=let_more_come
             )

@@ -15,8 +15,8 @@ from kubesched.api.meta import KubeObject
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.errors import describe
-from kubesched.kube.decoding import Unreadable
-from kubesched.kube.event_record import ObjectReference, reference
+from kubesched.kube.decoding import UnreadableObject
+from kubesched.kube.event_record import EventReference, reference
 from kubesched.kube.events import EventRecorder
 from kubesched.kube.reflector import Handler
 
@@ -58,13 +58,13 @@ class ObjectHandling:
             about = None if known is None else reference(change.obj, known.resource.api_version, kind)
             self._tell(kind, about, error)
 
-    def unreadable(self, kind: str, found: Unreadable) -> None:
+    def unreadable(self, kind: str, found: UnreadableObject) -> None:
         """An object that was read from a list or a watch, as far as that went."""
         key, uid, _ = found.identity
         log.error("Failed to read an object, it is skipped", err=found.why, kind=kind, name=key)
         known, (namespace, _, name) = KINDS.get(kind), key.rpartition("/")
         is_known = known is not None and bool(name)
-        about = ObjectReference(known.resource.api_version, kind, namespace, name, uid) if known and is_known else None
+        about = EventReference(known.resource.api_version, kind, namespace, name, uid) if known and is_known else None
         self._tell(kind, about, found.why)
 
     def look_again(self) -> None:
@@ -72,7 +72,7 @@ class ObjectHandling:
         for change in list(self.skipped.values()):
             self(change)
 
-    def _tell(self, kind: str, about: ObjectReference | None, error: Exception) -> None:
+    def _tell(self, kind: str, about: EventReference | None, error: Exception) -> None:
         self._errors.child(kind).inc()
         if about is not None and self._may_record():
             note = f"The scheduler skips this object until it changes: {describe(error)}"

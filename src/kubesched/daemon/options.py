@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.config.duration import Duration
+from kubesched.api.duration import Duration
 from kubesched.daemon.flags.parsing import FLAGS, FlagError, sections
 from kubesched.daemon.flags.values import CertKey, ModuleLevel
 

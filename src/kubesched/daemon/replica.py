@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import IO, Any
 
-from kubesched.daemon.cache_comparer import CacheComparer
+from kubesched.daemon.cache_debugger import CacheComparer
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.live_client import LiveClient

@@ -10,8 +10,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+from kubesched.daemon.cache_debugger import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.completion import Completed
-from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.log import Log
 from kubesched.daemon.log.setup import Logging
 from kubesched.daemon.metrics.client import LeaderElectionMetrics
@@ -34,7 +34,7 @@ from kubesched.daemon.serving.server import SecureServer
 from kubesched.daemon.version import VersionInfo
 from kubesched.kube.authentication import Clients
 from kubesched.kube.client import Client
-from kubesched.kube.event_record import ObjectReference
+from kubesched.kube.event_record import EventReference
 from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock, new_identity
 
@@ -129,7 +129,7 @@ class Supervisor:
         def record_change(what: str) -> None:
             post(record, lock.reference, f"{identity} {what}")
 
-        def record(lease: ObjectReference, note: str) -> None:
+        def record(lease: EventReference, note: str) -> None:
             self._replica.events.record(
                 lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note
             )

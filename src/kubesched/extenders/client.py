@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from kubesched.api.duration import Duration
 from kubesched.config.configuration import ExtenderTLSConfig
-from kubesched.config.duration import Duration
 from kubesched.framework.extender import ExtenderSettingsError
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.proxy import parsed_proxy, proxy_of_environment

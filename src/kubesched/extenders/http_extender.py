@@ -13,7 +13,7 @@ import msgspec
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
-from kubesched.config.configuration import Extender as ExtenderConfig
+from kubesched.config.configuration import ExtenderConfig
 from kubesched.extenders import wire
 from kubesched.extenders.client import ExtenderClient, PostError, without_password
 from kubesched.extenders.originals import Originals, is_mentioned, managed_resources
@@ -59,7 +59,7 @@ class HTTPExtender:
         """By verb, as the configuration calls it."""
         self._config = config
         self._managed = managed_resources(config)
-        self._questions = wire.Questions(names_only=config.node_cache_capable, originals=originals)
+        self._questions = wire.ExtenderRequests(names_only=config.node_cache_capable, originals=originals)
         self._client = ExtenderClient(
             config.url_prefix,
             timeout=float(config.http_timeout) or DEFAULT_TIMEOUT,

@@ -8,7 +8,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Container, Pod
 from kubesched.config import SchedulerConfiguration
-from kubesched.config.configuration import Extender as ExtenderConfig
+from kubesched.config.configuration import ExtenderConfig
 
 _Version = tuple[str, str, str]
 

@@ -22,7 +22,7 @@ _Object = TypeVar("_Object", bound=KubeObject)
 # -- questions --------------------------------------------------------------------------------------------------------
 
 
-class Questions:
+class ExtenderRequests:
     """Questions to one extender, which gets only the names of nodes if it has a cache of them.
 
     Objects are sent whole if there are originals of them, and else with what kubesched knows of them.
@@ -82,7 +82,7 @@ def _uid_of(pod: Pod) -> dict[str, str]:
 # -- answers, which raise msgspec.MsgspecError if they make no sense --------------------------------------------------
 
 
-class FilterAnswer(NamedTuple):
+class ExtenderFilterResult(NamedTuple):
     """Nodes are given whole or by name; either may be missing."""
 
     nodes: frozenset[str] | None
@@ -121,14 +121,14 @@ class _MetaVictims(msgspec.Struct):
 _raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
-def filter_answer(body: bytes) -> FilterAnswer:
+def filter_answer(body: bytes) -> ExtenderFilterResult:
     """Nodes may come back whole, by the thousand: of those only the names are ever made into objects."""
     fields = _fields(body)
     nodes = None
     if "nodes" in fields and (node_list := _fields_or_null(fields["nodes"])) is not None:
         nodes = frozenset(item.metadata.name for item in _value(node_list, "items", list[_Item]) or ())
     names = _value(fields, "nodenames", list[str])
-    return FilterAnswer(
+    return ExtenderFilterResult(
         nodes=nodes,
         names=None if names is None else frozenset(names),
         failed=_value(fields, "failednodes", dict[str, str]) or {},

@@ -20,7 +20,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.config.args import NodeResourcesFitArgs
-from kubesched.config.configuration import Profile
+from kubesched.config.configuration import ProfileConfig
 from kubesched.framework.errors import NotDecidedError
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.state.columns import Bool
@@ -349,7 +349,7 @@ def ignoring_managed_resources(configuration: SchedulerConfiguration) -> Schedul
     return replace(configuration, profiles=profiles)
 
 
-def _ignoring(profile: Profile, resources: tuple[str, ...]) -> Profile:
+def _ignoring(profile: ProfileConfig, resources: tuple[str, ...]) -> ProfileConfig:
     args = profile.plugin_config.get(_FIT) or NodeResourcesFitArgs()
     changed = replace(args, ignored_resources=resources)
     return replace(profile, plugin_config={**profile.plugin_config, _FIT: changed})

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from kubesched.api.errors import UserError
-from kubesched.config import Plugin as PluginEntry
-from kubesched.config import PluginSet
-from kubesched.config import Profile as ProfileConfig
+from kubesched.config import PluginEntry, PluginSet, ProfileConfig
 from kubesched.config.configuration import point_as_written
 from kubesched.framework.errors import describe_with_place
 from kubesched.framework.events import Action, ClusterEvent, Interest, Kind

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from operator import itemgetter
 
+from kubesched.api.duration import Duration
 from kubesched.api.pod import Pod
-from kubesched.config.duration import Duration
 from kubesched.framework.status import Status, error, unschedulable
 
 LONGEST_WAIT = 15 * 60.0

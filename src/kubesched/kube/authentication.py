@@ -25,7 +25,7 @@ from kubesched.kube.credentials import (
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.exec_plugin import ExecCredentials
-from kubesched.kube.kubeconfig import User
+from kubesched.kube.kubeconfig import KubeconfigUser
 from kubesched.kube.observer import Observer
 from kubesched.kube.oidc import OidcCredentials
 from kubesched.kube.tls import Certificate
@@ -74,7 +74,7 @@ def credentials_for(
     return shown if certificate is None else WithCertificate(shown, certificate)
 
 
-def _certificate(user: User, clock: Callable[[], float]) -> CertificateFiles | Certificate | None:
+def _certificate(user: KubeconfigUser, clock: Callable[[], float]) -> CertificateFiles | Certificate | None:
     if user.client_certificate_data or user.client_key_data:
         chain = user.client_certificate_data or _read(user.client_certificate)
         return Certificate(chain, user.client_key_data or _read(user.client_key))
@@ -105,7 +105,7 @@ def _told_to_plugins(settings: ConnectionSettings) -> dict[str, Any]:
     return {name: value for name, value in cluster.items() if value}
 
 
-def _impersonation(user: User) -> str:
+def _impersonation(user: KubeconfigUser) -> str:
     if not user.impersonate:
         return ""
     headers = [("Impersonate-User", user.impersonate), ("Impersonate-Uid", user.impersonate_uid)]

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError, UnreachableError
-from kubesched.kube.http_connection import Answer, AnswerStream
+from kubesched.kube.http_connection import AnswerStream, HttpResponse
 from kubesched.kube.observer import NO_ANSWER, Observer
 from kubesched.kube.transport import JSON, Transport, user_agent
 
@@ -211,7 +211,7 @@ class Client:
             stream = await self._transport.open(path, agent=self._agent, timeout=timeout)
             code = str(stream.head.status)
             if stream.head.status >= 300:
-                answer = Answer(stream.head.status, stream.head.headers, await _rest_of(stream, timeout))
+                answer = HttpResponse(stream.head.status, stream.head.headers, await _rest_of(stream, timeout))
                 raise _error_of(answer)
             return WatchStream(stream, silence)
         except UnreachableError as error:
@@ -232,14 +232,14 @@ def _is_worth_a_retry(method: str, error: UnreachableError) -> bool:
     return method == "GET" and error.maybe_done and not isinstance(error, AnswerTimeoutError)
 
 
-def _error_of(answer: Answer, maybe_done: bool = False) -> ApiStatusError:
+def _error_of(answer: HttpResponse, maybe_done: bool = False) -> ApiStatusError:
     """Not made where it is raised: in a variable of that frame it would hold itself by its own traceback."""
     error = ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
     error.maybe_done = maybe_done
     return error
 
 
-def _asked_to_wait(answer: Answer) -> float | None:
+def _asked_to_wait(answer: HttpResponse) -> float | None:
     """The seconds in Retry-After, where it means that the same request may succeed later."""
     if answer.status != 429 and answer.status < 500:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,15 +12,15 @@ from msgspec.structs import replace
 from kubesched.api.errors import aggregated
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.kubeconfig import (
-    Cluster,
     Kubeconfig,
-    User,
+    KubeconfigCluster,
+    KubeconfigUser,
     load,
     load_merged,
     mistakes_in_cluster,
     mistakes_in_user,
 )
-from kubesched.kube.proxy import proxy_of_environment
+from kubesched.kube.proxy import address_of, proxy_of_environment
 from kubesched.kube.tls import ServerTrust
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -39,7 +38,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     trust: ServerTrust = ServerTrust()
     proxy_url: str = ""
-    user: User = User()
+    user: KubeconfigUser = KubeconfigUser()
     user_name: str = ""
     exec_extension: object = None
     """What the kubeconfig keeps for exec plugins along with the cluster."""
@@ -93,7 +92,7 @@ def from_kubeconfig(config: Kubeconfig, environ: Mapping[str, str], *, master: s
             f"invalid configuration: context was not found for specified context: {name}{_choices(config.contexts)}"
         )
     chosen = config.contexts.get(name)
-    cluster, user, mistakes = Cluster(), User(), list[str]()
+    cluster, user, mistakes = KubeconfigCluster(), KubeconfigUser(), list[str]()
     if chosen is not None:
         place = config.origin(f"contexts[{name}]")
         if chosen.cluster in config.clusters:
@@ -106,7 +105,7 @@ def from_kubeconfig(config: Kubeconfig, environ: Mapping[str, str], *, master: s
             mistakes.append(f'{place}: user "{chosen.user}" was not found{_choices(config.users)}')
     if master:
         cluster = replace(cluster, server=master)
-    if cluster == Cluster() and chosen is None:
+    if cluster == KubeconfigCluster() and chosen is None:
         hint = f" (the kubeconfig has no current-context{_choices(config.contexts)})" if config.contexts else ""
         raise ConnectionSettingsError(_NOTHING_GIVEN + hint)
     user_name = chosen.user if chosen is not None else ""
@@ -143,14 +142,14 @@ def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACC
         server=server,
         trust=trust,
         proxy_url=proxy_of_environment(server, environ),
-        user=User(token_file=str(token_file)),
+        user=KubeconfigUser(token_file=str(token_file)),
         user_name="service account",
         namespace=_namespace(Path(service_account, "namespace")),
     )
 
 
 def _settings(
-    cluster: Cluster, user: User, user_name: str, namespace: str, environ: Mapping[str, str]
+    cluster: KubeconfigCluster, user: KubeconfigUser, user_name: str, namespace: str, environ: Mapping[str, str]
 ) -> ConnectionSettings:
     server = cluster.server if "://" in cluster.server else f"http://{cluster.server}"
     secure = server.startswith("https://")
@@ -165,7 +164,7 @@ def _settings(
         trust=trust if secure else ServerTrust(),
         proxy_url=cluster.proxy_url or proxy_of_environment(server, environ),
         # Secrets are for servers that proved who they are: as client-go, none are shown in the clear.
-        user=user if secure else User(),
+        user=user if secure else KubeconfigUser(),
         user_name=user_name,
         exec_extension=next((it.extension for it in cluster.extensions if it.name == _EXEC_EXTENSION), None),
         namespace=namespace,
@@ -184,7 +183,5 @@ def _namespace(file: Path) -> str:
 
 
 def _in_url(host: str) -> str:
-    try:
-        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
-    except ValueError:
-        return host
+    address = address_of(host)
+    return f"[{host}]" if address is not None and address.version == 6 else host

@@ -27,20 +27,20 @@ class Identity(NamedTuple):
     version: int
 
 
-class Unreadable(NamedTuple):
+class UnreadableObject(NamedTuple):
     """One object of a list or a watch that could not be read, and why. Of the identity what could be read is there."""
 
     identity: Identity
     why: Exception
 
 
-class Page(NamedTuple, Generic[T]):
+class ListPage(NamedTuple, Generic[T]):
     """Some of the objects of a list, and how to get the rest."""
 
     objects: list[T]
     resource_version: str
     more: str
-    unreadable: Sequence[Unreadable] = ()
+    unreadable: Sequence[UnreadableObject] = ()
 
 
 class ObjectEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
@@ -67,21 +67,21 @@ class Codec(ABC, Generic[T]):
         """One object of a list, which does not repeat what is in the header: its apiVersion and kind."""
         return self.decode(raw)
 
-    def page(self, body: bytes) -> Page[T]:
+    def page(self, body: bytes) -> ListPage[T]:
         """Some of the objects of a list: those that can be read, and word of the others."""
         read = raw_list_of(body)
         header = {"apiVersion": read.api_version, "kind": read.kind.removesuffix("List")} if read.kind else {}
         objects: list[T] = []
-        unreadable: list[Unreadable] = []
+        unreadable: list[UnreadableObject] = []
         for raw in read.items or ():
             try:
                 obj = self.decode_item(raw, header)
                 self.identity(obj)
             except Exception as error:  # whatever is odd about one object is no reason to lose the others
-                unreadable.append(Unreadable(identity_in(raw), error))
+                unreadable.append(UnreadableObject(identity_in(raw), error))
             else:
                 objects.append(obj)
-        return Page(objects, read.metadata.resource_version, read.metadata.continue_, unreadable)
+        return ListPage(objects, read.metadata.resource_version, read.metadata.continue_, unreadable)
 
 
 class WatchEvent(msgspec.Struct, frozen=True, gc=False):
@@ -180,12 +180,12 @@ class RecordCodec(Codec[K]):
         except (msgspec.DecodeError, RecursionError):
             return None
 
-    def page(self, body: bytes) -> Page[K]:
+    def page(self, body: bytes) -> ListPage[K]:
         try:
             read = _decoded(self._lists, body)
         except msgspec.DecodeError:
             return super().page(body)
-        return Page(read.items or [], read.metadata.resource_version, read.metadata.continue_)
+        return ListPage(read.items or [], read.metadata.resource_version, read.metadata.continue_)
 
     def identity(self, obj: K) -> Identity:
         meta = obj.metadata

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
 from kubesched.kube.hedging import first_of_several
 from kubesched.kube.http_connection import HttpConnection
-from kubesched.kube.lookup import Lookup
-from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
+from kubesched.kube.proxy import Proxy, TunnelHandshake, address_of, parsed_proxy, proxy_authorization
+from kubesched.kube.shared_work import SharedWork
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
 DIAL_TIMEOUT = 30.0
@@ -32,6 +32,9 @@ URGENT_PAUSE = 2.0
 MOST_URGENT_DIALS = 12
 LEAVE_WITHIN = 5.0
 """Seconds that a connection has to be made which is not waited for any more."""
+LOOKUP_PATIENCE = 0.5
+"""Seconds after which the addresses that a name last had are tried while its name server is still being asked: one that
+is ill must not hide them."""
 _READ_AT_ONCE = 256 * 1024
 """Bytes; what uvloop takes off the wire at once."""
 
@@ -72,7 +75,7 @@ class Dialer:
         self._proxy_context = (
             ssl.create_default_context() if self._proxy is not None and self._proxy.scheme == "https" else None
         )
-        self._lookup = Lookup(self._first_host)
+        self._lookup = HostLookup(self._first_host)
         self._took = 0.0
         """Seconds for the last connection that was made: where all are slow, it helps nobody to dial more of them."""
         self._leaving: set[asyncio.Task[None]] = set()
@@ -236,3 +239,32 @@ def _words(error: OSError) -> str:
     if error.errno is not None and error.strerror and not error.strerror.startswith("Connect call failed"):
         return error.strerror
     return str(error)
+
+
+class HostLookup:
+    """Asks for one name, once at a time: lookups block threads, of which all connections of a process share a few."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._is_address = address_of(name) is not None
+        self._known: list[str] = [name] if self._is_address else []
+        self._asking = SharedWork(self._ask)
+
+    async def addresses(self) -> list[str]:
+        """At least one. Raises socket.gaierror if the name has never had any."""
+        if not self._is_address:
+            try:
+                async with asyncio.timeout(LOOKUP_PATIENCE if self._known else None):
+                    await self._asking.done()
+            except OSError:  # a TimeoutError is one, too
+                if not self._known:
+                    raise
+        return self._known
+
+    async def end(self) -> None:
+        """Ask no longer."""
+        await self._asking.end()
+
+    async def _ask(self) -> None:
+        found = await asyncio.get_running_loop().getaddrinfo(self._name, None, type=socket.SOCK_STREAM)
+        self._known = list(dict.fromkeys(str(address[0]) for *_, address in found))

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from kubesched.api.kinds import PODS, VERSIONS_BY_SERVER, Resource
 from kubesched.kube.client import Client
-from kubesched.kube.decoding import K, Page, RecordCodec, raw_list_of
+from kubesched.kube.decoding import K, ListPage, RecordCodec, raw_list_of
 from kubesched.kube.errors import ApiStatusError, UnreadableAnswerError
-from kubesched.kube.listing import UNFINISHED, ApiSource, EventStream, Source
+from kubesched.kube.listing import UNFINISHED, ApiSource, EventStream, ObjectSource
 
 ASK_AGAIN = 30.0
 """Seconds after which a server that serves none of the versions is asked again: a restart may have changed that."""
 _NOTHING = b'{"items":[],"metadata":{"resourceVersion":"0"}}'
 
 
-def source_of(client: Client, resource: Resource) -> Source:
+def source_of(client: Client, resource: Resource) -> ObjectSource:
     """All objects of a resource that may matter, in the version that the server has."""
     if resource in VERSIONS_BY_SERVER:
         return DiscoveredSource(client, VERSIONS_BY_SERVER[resource])
@@ -115,7 +115,7 @@ class _Silence:
 class VersionedCodec(RecordCodec[K]):
     """Records that say which version of the API they were read in, which the items of a list do not."""
 
-    def page(self, body: bytes) -> Page[K]:
+    def page(self, body: bytes) -> ListPage[K]:
         page = super().page(body)
         version = raw_list_of(body).api_version
         return page._replace(objects=[replace(obj, api_version=obj.api_version or version) for obj in page.objects])

@@ -70,7 +70,7 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
     retry_after_seconds: int = 0
 
 
-class Status(msgspec.Struct, frozen=True):
+class ApiStatus(msgspec.Struct, frozen=True):
     """The API's own account of an error; in an answer, or as the object of an ERROR event in a watch."""
 
     code: int = 0
@@ -80,7 +80,7 @@ class Status(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
-_decoder = msgspec.json.Decoder(Status)
+_decoder = msgspec.json.Decoder(ApiStatus)
 
 
 class ApiStatusError(KubeError):
@@ -107,7 +107,7 @@ class ApiStatusError(KubeError):
         try:
             status = _decoder.decode(body)
         except msgspec.DecodeError:
-            status = Status()
+            status = ApiStatus()
         if status.kind != "Status":
             text = " ".join(body[: 4 * _SHOWN].decode(errors="replace").split())[:_SHOWN]
             shown = f": {text}" if text else ""
@@ -121,7 +121,7 @@ class ApiStatusError(KubeError):
         try:
             status = _decoder.decode(raw)
         except msgspec.DecodeError:
-            status = Status(message="the watch ended with an ERROR event that is no Status")
+            status = ApiStatus(message="the watch ended with an ERROR event that is no Status")
         return cls(status.code or 500, status.reason, status.message, status.details)
 
     @property

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 EventType = Literal["Normal", "Warning"]
 
 
-class ObjectReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+class EventReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """What an event is about."""
 
     api_version: str = ""
@@ -29,10 +29,10 @@ class ObjectReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     resource_version: str = ""
 
 
-def reference(obj: KubeObject, api_version: str, kind: str) -> ObjectReference:
+def reference(obj: KubeObject, api_version: str, kind: str) -> EventReference:
     """A reference to an object: objects from lists do not say themselves what they are."""
     meta = obj.metadata
-    return ObjectReference(api_version, kind, meta.namespace, meta.name, meta.uid, meta.resource_version)
+    return EventReference(api_version, kind, meta.namespace, meta.name, meta.uid, meta.resource_version)
 
 
 class _Meta(msgspec.Struct, frozen=True, gc=False):
@@ -47,7 +47,7 @@ class EventSeries(msgspec.Struct, frozen=True, rename="camel", gc=False):
     last_observed_time: str
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True, gc=False):
+class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True, gc=False):
     """What is written."""
 
     api_version: str
@@ -59,8 +59,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_
     reporting_instance: str
     action: str
     reason: str
-    regarding: ObjectReference
-    related: ObjectReference | None = None
+    regarding: EventReference
+    related: EventReference | None = None
     note: str
     type: EventType
 
@@ -79,9 +79,9 @@ def shortened(note: str) -> str:
 
 
 def new_event(
-    regarding: ObjectReference,
+    regarding: EventReference,
     *,
-    related: ObjectReference | None,
+    related: EventReference | None,
     type: EventType,
     reason: str,
     action: str,
@@ -89,9 +89,9 @@ def new_event(
     controller: str,
     instance: str,
     nanoseconds: int,
-) -> Event:
+) -> EventRecord:
     """An event that happened at that time (since 1970), in the namespace of what it is about."""
-    return Event(
+    return EventRecord(
         api_version="events.k8s.io/v1",
         kind="Event",
         metadata=_Meta(event_name(regarding.name, nanoseconds), regarding.namespace or "default"),

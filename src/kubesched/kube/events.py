@@ -18,10 +18,10 @@ from kubesched.api.kinds import EVENTS
 from kubesched.kube.client import STRATEGIC_MERGE_PATCH, Answered
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.event_record import (
-    Event,
+    EventRecord,
+    EventReference,
     EventSeries,
     EventType,
-    ObjectReference,
     micro_time,
     new_event,
     shortened,
@@ -46,7 +46,7 @@ MOST_REMEMBERED = 10_000  # events that a repeat could join: the last ones, beca
 _encoder = msgspec.json.Encoder()
 log = logging.getLogger(__name__)
 
-Key = tuple[ObjectReference | str | None, ...]
+Key = tuple[EventReference | str | None, ...]
 
 
 class EventSink(Protocol):
@@ -61,7 +61,7 @@ class EventSink(Protocol):
 class _Remembered:
     """An event that was written, and its repeats since."""
 
-    event: Event
+    event: EventRecord
     last_seen: float
     count: int = 1
     written_count: int = 0
@@ -114,9 +114,9 @@ class EventRecorder:
 
     def record(
         self,
-        regarding: ObjectReference,
+        regarding: EventReference,
         *,
-        related: ObjectReference | None = None,
+        related: EventReference | None = None,
         type: EventType,
         reason: str,
         action: str,
@@ -257,7 +257,7 @@ class EventRecorder:
         remembered.written_at = self._clock()
         return True
 
-    def _create(self, event: Event) -> Answered:
+    def _create(self, event: EventRecord) -> Answered:
         return self._sink.post(EVENTS.path_of(namespace=event.metadata.namespace), _encoder.encode(event))
 
     async def _write_series(self, remembered: _Remembered, count: int) -> None:

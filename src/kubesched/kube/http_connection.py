@@ -22,7 +22,7 @@ _READ_AT_ONCE = 1 << 20
 """Bytes that a reader gets at most, or one piece if that is longer: it holds them until all are handled."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HttpResponse(msgspec.Struct, frozen=True):
     """A whole answer."""
 
     status: int
@@ -47,7 +47,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._parser: ResponseParser | None = None
         """Of a stream, or of an answer that comes piece by piece."""
-        self._answer: asyncio.Future[Answer] | None = None
+        self._answer: asyncio.Future[HttpResponse] | None = None
         self._stream: AnswerStream | None = None
         self.idle_since = 0.0
 
@@ -57,7 +57,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         is_free = self._answer is None and self._stream is None
         return is_free and self._transport is not None and not self._transport.is_closing()
 
-    def request(self, data: bytes) -> asyncio.Future[Answer]:
+    def request(self, data: bytes) -> asyncio.Future[HttpResponse]:
         """Send the bytes of a request at once; the whole answer comes later. Who cannot wait for it has to hang up."""
         if self._transport is None or not self.usable:
             raise UnreachableError("the connection is closed")
@@ -170,7 +170,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if not head.keep_alive or unsent:
             self.close()
         if answer is not None and not answer.done():
-            answer.set_result(Answer(head.status, head.headers, body))
+            answer.set_result(HttpResponse(head.status, head.headers, body))
 
 
 class AnswerStream:

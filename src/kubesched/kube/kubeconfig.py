@@ -15,7 +15,7 @@ from kubesched.api.yaml import YamlError, documents
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.proxy import parsed_proxy
 
-Entry = TypeVar("Entry", bound="Cluster | User | Context")
+Entry = TypeVar("Entry", bound="KubeconfigCluster | KubeconfigUser | Context")
 
 
 class _Kebab(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
@@ -33,7 +33,7 @@ class NamedExtension(_Kebab, frozen=True):
     extension: Any = None
 
 
-class Cluster(_Kebab, frozen=True):
+class KubeconfigCluster(_Kebab, frozen=True):
     """An API server."""
 
     server: str = ""
@@ -72,7 +72,7 @@ class AuthProvider(_Kebab, frozen=True):
     config: dict[str, str] = {}
 
 
-class User(_Kebab, frozen=True):
+class KubeconfigUser(_Kebab, frozen=True):
     """Who we are."""
 
     client_certificate: str = ""
@@ -103,8 +103,8 @@ class Kubeconfig(msgspec.Struct, frozen=True, kw_only=True):
     """What is in a kubeconfig; `file` is where it was read from."""
 
     current_context: str = ""
-    clusters: dict[str, Cluster] = {}
-    users: dict[str, User] = {}
+    clusters: dict[str, KubeconfigCluster] = {}
+    users: dict[str, KubeconfigUser] = {}
     contexts: dict[str, Context] = {}
     file: str = ""
 
@@ -117,8 +117,8 @@ class _Entry(_Kebab, frozen=True):
     """An entry of one of the lists, with what that list is of."""
 
     name: str
-    cluster: Cluster = Cluster()
-    user: User = User()
+    cluster: KubeconfigCluster = KubeconfigCluster()
+    user: KubeconfigUser = KubeconfigUser()
     context: Context = Context()
 
 
@@ -191,11 +191,11 @@ def _by_name(named: Iterable[tuple[str, Entry]], kind: str, path: str) -> dict[s
     return entries
 
 
-def _rooted_cluster(cluster: Cluster, base: Path) -> Cluster:
+def _rooted_cluster(cluster: KubeconfigCluster, base: Path) -> KubeconfigCluster:
     return replace(cluster, certificate_authority=_rooted(cluster.certificate_authority, base))
 
 
-def _rooted_user(user: User, base: Path) -> User:
+def _rooted_user(user: KubeconfigUser, base: Path) -> KubeconfigUser:
     plugin = user.exec
     if plugin is not None and os.sep in plugin.command:  # other commands are looked up in PATH
         plugin = replace(plugin, command=_rooted(plugin.command, base))
@@ -218,7 +218,7 @@ EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.i
 INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 
 
-def mistakes_in_cluster(cluster: Cluster) -> Iterator[str]:
+def mistakes_in_cluster(cluster: KubeconfigCluster) -> Iterator[str]:
     """A line for each mistake."""
     authority, data = cluster.certificate_authority, cluster.certificate_authority_data
     if not cluster.server:
@@ -235,7 +235,7 @@ def mistakes_in_cluster(cluster: Cluster) -> Iterator[str]:
         yield from _unreadable("certificate-authority", authority)
 
 
-def mistakes_in_user(user: User) -> Iterator[str]:
+def mistakes_in_user(user: KubeconfigUser) -> Iterator[str]:
     """A line for each mistake."""
     if user.client_certificate or user.client_certificate_data:
         yield from _given_twice("client-certificate", user.client_certificate, user.client_certificate_data)

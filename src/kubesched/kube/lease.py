@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.kinds import LEASES
 from kubesched.kube.client import Client
 from kubesched.kube.errors import ApiStatusError, UnreadableAnswerError
-from kubesched.kube.event_record import ObjectReference
+from kubesched.kube.event_record import EventReference
 
 
 class LeaseRecord(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -62,11 +62,11 @@ class LeaseLock:
         return f"{self._namespace}/{self._lease_name}"
 
     @property
-    def reference(self) -> ObjectReference:
+    def reference(self) -> EventReference:
         """The lease as it was last read or written, for events about it."""
         known = self._lease.get("metadata") or {}
         uid, version = str(known.get("uid", "")), str(known.get("resourceVersion", ""))
-        return ObjectReference(LEASES.api_version, "Lease", self._namespace, self._lease_name, uid, version)
+        return EventReference(LEASES.api_version, "Lease", self._namespace, self._lease_name, uid, version)
 
     async def read(self, timeout: float) -> LeaseRecord | None:
         try:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from kubesched.api.kinds import Resource
 from kubesched.kube.client import Client
-from kubesched.kube.decoding import Codec, Page, Unreadable
+from kubesched.kube.decoding import Codec, ListPage, UnreadableObject
 from kubesched.kube.errors import ApiStatusError
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class EventStream(Protocol):
     def close(self) -> None: ...
 
 
-class Source(Protocol):
+class ObjectSource(Protocol):
     """What a reflector needs of an API server. Both methods raise KubeError."""
 
     async def page(self, *, resource_version: str, limit: int, more: str) -> bytes:
@@ -42,8 +42,8 @@ class Source(Protocol):
 
 
 async def listed_in_pages(
-    source: Source, codec: Codec[T], *, version: str = "", arrived: Callable[[int], None] = lambda count: None
-) -> Page[T]:
+    source: ObjectSource, codec: Codec[T], *, version: str = "", arrived: Callable[[int], None] = lambda count: None
+) -> ListPage[T]:
     """All objects, the version they are of, and word of those that cannot be read. Raises KubeError.
 
     `arrived` is told how many each page brought.
@@ -51,7 +51,7 @@ async def listed_in_pages(
     # Any version but the newest is served from memory, where pages would only cost.
     limit = PAGE if version in ("", "0") else 0
     objects: list[T] = []
-    unreadable: list[Unreadable] = []
+    unreadable: list[UnreadableObject] = []
     more = ""
     while True:
         try:
@@ -68,7 +68,7 @@ async def listed_in_pages(
         arrived(len(page.objects))
         more = page.more
         if not more:
-            return Page(objects, page.resource_version, "", unreadable)
+            return ListPage(objects, page.resource_version, "", unreadable)
 
 
 class ApiSource:

@@ -13,7 +13,7 @@ import msgspec
 from kubesched.kube.credentials import Credentials, FixedAuthorization, basic, bearer
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import ConnectionSettingsError, CredentialsError, UnreachableError
-from kubesched.kube.http_connection import Answer
+from kubesched.kube.http_connection import HttpResponse
 from kubesched.kube.proxy import proxy_of_environment
 from kubesched.kube.shared_work import SharedWork
 from kubesched.kube.tls import ServerTrust
@@ -99,7 +99,7 @@ class OidcCredentials(Credentials):
     async def _asked(self, url: str, form: bytes) -> _Reply:
         return _read(await self._answer(url, form, ""), url)
 
-    async def _answer(self, url: str, form: bytes, authorization: str) -> Answer:
+    async def _answer(self, url: str, form: bytes, authorization: str) -> HttpResponse:
         """Providers are asked once an hour or so: no connection is kept."""
         parts = urlsplit(url)
         server = f"{parts.scheme}://{parts.netloc}"
@@ -126,7 +126,7 @@ def _trust(config: Mapping[str, str]) -> ServerTrust:
         raise ConnectionSettingsError("oidc: idp-certificate-authority-data: expected a base64 string") from None
 
 
-def _read(answer: Answer, url: str) -> _Reply:
+def _read(answer: HttpResponse, url: str) -> _Reply:
     if answer.status != 200:
         words = " ".join(answer.body[:80].decode(errors="replace").split())
         raise CredentialsError(f"oidc: {url}: failed to refresh token: status {answer.status}: {words}")

@@ -66,7 +66,7 @@ def proxy_of_environment(server: str, environ: Mapping[str, str]) -> str:
 
 def _is_spared(host: str, port: int, no_proxy: str) -> bool:
     """As Go has it: this machine always; names with their subdomains, addresses, networks; `*` is everything."""
-    address = _address(host)
+    address = address_of(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
     for entry in no_proxy.lower().replace(",", " ").split():
@@ -86,7 +86,8 @@ def _is_spared(host: str, port: int, no_proxy: str) -> bool:
     return False
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a host is written as; None if it is a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -175,7 +176,7 @@ class TunnelHandshake(asyncio.Protocol):
         return bool(reply)
 
     def _socks_connect(self) -> None:
-        address = _address(self._host)
+        address = address_of(self._host)
         if address is None:
             name = self._host.encode("idna")
             target = b"\x03" + bytes([len(name)]) + name

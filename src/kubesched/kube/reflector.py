@@ -11,10 +11,18 @@ from contextlib import closing
 from typing import Generic, TypeVar
 
 from kubesched.api.change import Change
-from kubesched.kube.decoding import Codec, Identity, Unreadable, bookmark, identity_in, version_number, watch_event
+from kubesched.kube.decoding import (
+    Codec,
+    Identity,
+    UnreadableObject,
+    bookmark,
+    identity_in,
+    version_number,
+    watch_event,
+)
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.known_objects import KnownObjects
-from kubesched.kube.listing import EventStream, Source, listed_in_pages
+from kubesched.kube.listing import EventStream, ObjectSource, listed_in_pages
 
 T = TypeVar("T")
 
@@ -30,11 +38,11 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[Change[T]], None]
 """Called with every change, in order. The calls come in batches; between two, other tasks run."""
-OnUnreadable = Callable[[str, Unreadable], None]
+OnUnreadable = Callable[[str, UnreadableObject], None]
 """Called with the reflector's name and an object that could not be read: it is skipped, all else goes on."""
 
 
-def log_unreadable(name: str, found: Unreadable) -> None:
+def log_unreadable(name: str, found: UnreadableObject) -> None:
     log.error("%s: %s cannot be read and is skipped: %s", name, found.identity.key or "an object", found.why)
 
 
@@ -53,7 +61,7 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         name: str,
-        source: Source,
+        source: ObjectSource,
         codec: Codec[T],
         handle: Handler[T],
         *,
@@ -346,7 +354,7 @@ class Reflector(Generic[T]):
             identity = identity_in(raw)
             if type_ != "DELETED":
                 known.unreadable.add(identity.key)
-                self._on_unreadable(self.name, Unreadable(identity, error))
+                self._on_unreadable(self.name, UnreadableObject(identity, error))
             return None, identity
 
     def _reach(self, version: int) -> None:

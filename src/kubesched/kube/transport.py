@@ -14,7 +14,7 @@ from kubesched.kube.credentials import Credentials
 from kubesched.kube.deadlines import Deadlines
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
-from kubesched.kube.http_connection import Answer, AnswerStream, HttpConnection
+from kubesched.kube.http_connection import AnswerStream, HttpConnection, HttpResponse
 from kubesched.kube.tls import Certificate
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Transport:
         agent: str,
         timeout: float,
         may_send: Callable[[], bool] = lambda: True,
-    ) -> Answer:
+    ) -> HttpResponse:
         """The answer to one request. Raises UnreachableError, CredentialsError.
 
         The timeout is for all of it: credentials, a connection, sending, the answer. `may_send` is asked at the last

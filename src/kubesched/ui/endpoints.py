@@ -11,8 +11,8 @@ from aiohttp import web
 
 from kubesched.api.errors import UserError
 from kubesched.framework.errors import PluginError
+from kubesched.questions import html
 from kubesched.questions.output import document, plain
-from kubesched.questions.what_if.html import page
 from kubesched.ui.guard import Handler
 from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.asking import TryError
@@ -172,7 +172,7 @@ async def what_if_page(request: web.Request) -> web.Response:
     """The whole difference as one page of HTML, to be sent to others."""
     question = await read_body(request, Question)
     _, found = await (await _laboratory(request)).what_if(question)
-    return web.Response(text=page(found), content_type="text/html", charset="utf-8")
+    return web.Response(text=html.what_if_page(found), content_type="text/html", charset="utf-8")
 
 
 async def timeline(request: web.Request) -> web.Response:

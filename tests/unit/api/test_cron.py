@@ -30,6 +30,8 @@ def after(schedule: str, moment: str, zone: ZoneInfo | None = None) -> str | Non
         ("@hourly", "2026-11-16 15:00"),
         ("@weekly", "2026-11-22 00:00"),
         ("@every 90m", "2026-11-16 16:00"),
+        ("@every 1.5h", "2026-11-16 16:00"),
+        ("@every 60999ms", "2026-11-16 14:31"),
         ("0 0 30 2 *", None),
     ],
 )

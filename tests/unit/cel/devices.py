@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from kubesched.api.quantity import parse_quantity
-from kubesched.cel import Device, EvaluationError, Version, compile_selector, view_device
-from kubesched.cel.costs import COST_LIMIT, Meter
+from kubesched.cel import CelDevice, EvaluationError, Version, compile_selector, view_device
+from kubesched.cel.costs import COST_LIMIT, CostMeter
 
 GPU = view_device(
     "gpu.example.com",
@@ -22,14 +22,14 @@ GPU = view_device(
 )
 
 
-def matches(expression: str, device: Device = GPU) -> bool:
+def matches(expression: str, device: CelDevice = GPU) -> bool:
     """Whether the device matches; `$` in the expression stands for the attributes of the driver's own domain."""
     return compile_selector(spelled_out(expression)).matches(device)
 
 
-def cost_of(expression: str, device: Device = GPU) -> int:
+def cost_of(expression: str, device: CelDevice = GPU) -> int:
     """What it costs to find out whether the device matches, or that this cannot be found out."""
-    meter = Meter()
+    meter = CostMeter()
     with suppress(EvaluationError):
         compile_selector(spelled_out(expression)).metered().matches(device, meter)
     return COST_LIMIT - meter.left

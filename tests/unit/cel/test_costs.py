@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.cel.devices import cost_of, matches, spelled_out
 
-from kubesched.cel import Device, EvaluationError, compile_selector, view_device
+from kubesched.cel import CelDevice, EvaluationError, compile_selector, view_device
 
 TOO_EXPENSIVE = "CEL runtime error: operation cancelled: actual cost limit exceeded"
 
@@ -50,7 +50,7 @@ def test_evaluation_within_the_limit_is_not_stopped(expression: str) -> None:
     assert matches(expression)
 
 
-def large_device() -> Device:
+def large_device() -> CelDevice:
     return view_device("gpu.example.com", {f"a{i}": "x" * 5000 for i in range(1000)}, {})
 
 

@@ -13,7 +13,7 @@ from kubesched.cel import CelError, CompileError, EvaluationError, compile_selec
 from kubesched.cel.functions import FUNCTIONS
 from kubesched.cel.metering import worst_case_cost
 from kubesched.cel.parser import parse
-from kubesched.cel.selector import MeteredSelector, Selector
+from kubesched.cel.selector import CompiledSelector, MeteredSelector
 
 WORDS = [
     *("device", ".", "attributes", "capacity", "driver", "[", "]", "(", ")", "{", "}", ",", ":", "?", ".?", "[?"),
@@ -83,7 +83,7 @@ def test_half_a_surrogate_pair_is_an_unknown_character(expression: str) -> None:
     assert compile_selector(spelled_out(expression)).matches(device)
 
 
-def result_of(selector: Selector | MeteredSelector) -> bool | str:
+def result_of(selector: CompiledSelector | MeteredSelector) -> bool | str:
     try:
         return selector.matches(GPU)
     except EvaluationError as error:

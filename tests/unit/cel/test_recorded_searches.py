@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kubesched.api.quantity import parse_quantity
-from kubesched.cel import AttributeValue, CelError, Device, Version, compile_selector, view_device
+from kubesched.cel import AttributeValue, CelDevice, CelError, Version, compile_selector, view_device
 
 RECORDINGS = json.loads(gzip.decompress(Path(__file__).with_name("recorded-searches.json.gz").read_bytes()))
 
@@ -24,7 +24,7 @@ def attribute(recorded: dict[str, Any]) -> AttributeValue:
     return result
 
 
-def device(recorded: dict[str, Any]) -> Device:
+def device(recorded: dict[str, Any]) -> CelDevice:
     return view_device(
         recorded["driver"],
         {name: attribute(value) for name, value in recorded.get("attributes", {}).items()},
@@ -43,7 +43,7 @@ def matching(search: dict[str, Any]) -> Iterator[int]:
             yield at
 
 
-def passes(search: dict[str, Any], of: str, candidate: Device) -> bool:
+def passes(search: dict[str, Any], of: str, candidate: CelDevice) -> bool:
     for number, expression in enumerate(search[of]):
         try:
             if not compile_selector(expression).matches(candidate):

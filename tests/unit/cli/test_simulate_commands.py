@@ -83,7 +83,7 @@ def test_json_and_yaml_say_the_same() -> None:
 @pytest.mark.parametrize("source", [SHOP, "-"])
 def test_html_is_one_page_with_plots_and_nothing_from_elsewhere(source: str) -> None:
     text = run("simulate", "-f", source, "-o", "html", stdin=TRACE).stdout
-    plots = re.findall(r"<svg.*?</svg>", text)
+    plots = re.findall(r"(?s)<svg.*?</svg>", text)
     assert len(plots) >= 2
     for plot in plots:
         minidom.parseString(plot)
@@ -96,7 +96,7 @@ def test_html_says_what_made_it_and_who_was_evicted() -> None:
     assert "with the configuration default, seed 0, on 20" in text
     assert f"<footer>kubesched {__version__}</footer>" in text
     assert "evicted so far" in text
-    assert "<td class=bad>evicted after" in text
+    assert '<td class="bad">evicted after' in text
 
 
 def test_html_has_every_pod_and_names_the_reasons_of_those_that_wait() -> None:
@@ -106,7 +106,7 @@ def test_html_has_every_pod_and_names_the_reasons_of_those_that_wait() -> None:
     )
     text = run("simulate", "-f", "-", "-o", "html", stdin=NODE % (0, 0) + JOB % (4, 250) + large).stdout
     assert text.count("<td>default/sums-") == 250
-    assert "Insufficient cpu" in re.findall(r"<svg.*?</svg>", text)[-1]
+    assert "Insufficient cpu" in re.findall(r"(?s)<svg.*?</svg>", text)[-1]
 
 
 def test_capacity_counts_copies_and_says_what_stops_the_next(tmp_path: Path) -> None:

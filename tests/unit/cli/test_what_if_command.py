@@ -47,7 +47,7 @@ def test_every_format_says_the_same() -> None:
     as_json = asked(*arguments)
     assert as_json == yaml.safe_load(run("what-if", *arguments, "-o", "yaml").stdout)
     page = run("what-if", *arguments, "-o", "html").stdout
-    for plot in re.findall(r"<svg.*?</svg>", page):
+    for plot in re.findall(r"(?s)<svg.*?</svg>", page):
         minidom.parseString(plot)
     assert "nvidia.com/gpu requested" in page
     assert not re.search(r"https?:|<script[^>]|<link|@import|url\(", page)

@@ -8,7 +8,7 @@ import pytest
 from kubesched import config
 from kubesched.api.yaml import documents
 from kubesched.config.args import DynamicResourcesArgs, NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs
-from kubesched.config.configuration import Plugin, Plugins, PluginSet
+from kubesched.config.configuration import PluginEntry, Plugins, PluginSet
 from kubesched.config.defaults import DEFAULT_PLUGINS, differences_from_default, merge_plugins
 
 
@@ -18,8 +18,8 @@ def from_plain(**fields: Any) -> config.SchedulerConfiguration:
 
 
 def multi_point(enabled: dict[str, int] | None = None, disabled: tuple[str, ...] = ()) -> Plugins:
-    on = tuple(Plugin(name=name, weight=weight) for name, weight in (enabled or {}).items())
-    return Plugins(multi_point=PluginSet(enabled=on, disabled=tuple(Plugin(name=name) for name in disabled)))
+    on = tuple(PluginEntry(name=name, weight=weight) for name, weight in (enabled or {}).items())
+    return Plugins(multi_point=PluginSet(enabled=on, disabled=tuple(PluginEntry(name=name) for name in disabled)))
 
 
 def merged(plugins: Plugins) -> list[tuple[str, int]]:
@@ -59,15 +59,17 @@ def test_a_star_disables_all_defaults() -> None:
 
 
 def test_a_plugin_enabled_twice_stays_twice_and_the_last_one_takes_the_place() -> None:
-    twice = (Plugin(name="ImageLocality", weight=4), Plugin(name="ImageLocality", weight=5))
+    twice = (PluginEntry(name="ImageLocality", weight=4), PluginEntry(name="ImageLocality", weight=5))
     enabled = merged(Plugins(multi_point=PluginSet(enabled=twice)))
     assert enabled[list(DEFAULT_PLUGINS).index("ImageLocality")] == ("ImageLocality", 5)
     assert enabled[-1] == ("ImageLocality", 4)
 
 
 def test_other_extension_points_have_no_defaults_and_disabled_plugins_no_weight() -> None:
-    written = PluginSet(enabled=(Plugin(name="Mine", weight=3),), disabled=(Plugin(name="NodePorts", weight=8),))
-    expected = PluginSet(enabled=written.enabled, disabled=(Plugin(name="NodePorts"),))
+    written = PluginSet(
+        enabled=(PluginEntry(name="Mine", weight=3),), disabled=(PluginEntry(name="NodePorts", weight=8),)
+    )
+    expected = PluginSet(enabled=written.enabled, disabled=(PluginEntry(name="NodePorts"),))
     assert merge_plugins(Plugins(filter=written)).filter == expected
 
 
@@ -125,7 +127,7 @@ def test_differences_from_the_default_are_told_in_words() -> None:
     plugins = merge_plugins(
         Plugins(
             multi_point=multi_point({"Mine": 1, "NodeAffinity": 5}, ("NodePorts",)).multi_point,
-            pre_score=PluginSet(enabled=(Plugin(name="Other"),), disabled=(Plugin(name="*"),)),
+            pre_score=PluginSet(enabled=(PluginEntry(name="Other"),), disabled=(PluginEntry(name="*"),)),
         )
     )
     assert differences_from_default(plugins) == [

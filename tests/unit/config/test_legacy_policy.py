@@ -18,7 +18,7 @@ def policy(**fields: Any) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "Policy", **fields})
 
 
-def profile_of(**fields: Any) -> config.Profile:
+def profile_of(**fields: Any) -> config.ProfileConfig:
     [profile] = translate(policy(**fields)).configuration.profiles
     return profile
 
@@ -229,7 +229,9 @@ def test_a_ratio_is_given_once_and_with_a_shape() -> None:
 def test_extenders_are_read_whatever_the_case_and_time_out_in_nanoseconds() -> None:
     extender = {"URLPrefix": "http://e", "enableHttps": True, "httpTimeout": 5_000_000_000, "apiVersion": "v1beta1"}
     [translated] = translate(policy(extenders=[extender])).configuration.extenders
-    assert translated == config.Extender(url_prefix="http://e", enable_https=True, http_timeout=config.Duration(5))
+    assert translated == config.ExtenderConfig(
+        url_prefix="http://e", enable_https=True, http_timeout=config.Duration(5)
+    )
 
 
 def test_remarks_tell_what_is_lost_without_changing_decisions() -> None:

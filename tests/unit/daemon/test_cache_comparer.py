@@ -13,7 +13,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.daemon.cache_comparer import CacheDifference, compare, repair
+from kubesched.daemon.cache_debugger import CacheDifference, compare, repair
 from kubesched.framework.client import ClusterClient
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.listener import SchedulerListener

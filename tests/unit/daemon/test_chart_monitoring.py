@@ -84,7 +84,7 @@ def test_labels_in_alerts_and_panels_are_labels_of_those_metrics() -> None:
     expressions = [rule["expr"] for rule in alerts()] + [target["expr"] for p in panels() for target in p["targets"]]
     for expression in expressions:
         for labels, name in re.findall(r"by \(([a-z_, ]+)\) \((?:rate|increase)?\(?([a-z_]+)", expression):
-            known = registry.family(_SUFFIX.sub("", name)).series.labels
+            known = registry.family(_SUFFIX.sub("", name)).definition.labels
             assert {label.strip() for label in labels.split(",")} <= {*known, "le"}, expression
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kubesched import config
-from kubesched.config.duration import Duration
+from kubesched.api.duration import Duration
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import Completed, PolicyConfigMap, completed, with_policy, write_configuration
 from kubesched.daemon.options import parse_options

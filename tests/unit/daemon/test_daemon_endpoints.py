@@ -111,7 +111,7 @@ def test_resources_of_many_pods_are_streamed() -> None:
 
 def test_configz_does_not_show_the_keys_of_extenders() -> None:
     tls = ExtenderTLSConfig(key_data=b"hunter2")
-    extender = config.Extender(url_prefix="https://me:hunter2@extender.example/v1", tls_config=tls)
+    extender = config.ExtenderConfig(url_prefix="https://me:hunter2@extender.example/v1", tls_config=tls)
     shown = configz(replace(config.default(), extenders=(extender,)))
     assert "hunter2" not in shown
     assert base64.b64encode(b"hunter2").decode() not in shown

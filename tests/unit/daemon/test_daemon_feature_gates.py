@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.config.features import DEFAULT_FEATURES, GATES_BY_FIELD, Features
-from kubesched.daemon.feature_gates import GATES, FeatureGates, GateError, Stage
+from kubesched.daemon.feature_gates import GATES, FeatureGates, FeatureStage, GateError
 
 
 def parse(*texts: str) -> FeatureGates:
@@ -20,8 +20,8 @@ def test_gates_have_upstreams_defaults() -> None:
 
 
 def test_every_alpha_gate_is_off_and_every_stable_one_on() -> None:
-    assert not any(gate.default for gate in GATES.values() if gate.stage is Stage.ALPHA)
-    assert all(gate.default for gate in GATES.values() if gate.stage is Stage.GA)
+    assert not any(gate.default for gate in GATES.values() if gate.stage is FeatureStage.ALPHA)
+    assert all(gate.default for gate in GATES.values() if gate.stage is FeatureStage.GA)
 
 
 def test_gate_can_be_switched() -> None:
@@ -106,4 +106,6 @@ def test_all_beta_turns_off_exactly_the_features_that_are_beta() -> None:
     features = Features.of(parse("AllBeta=false"))
     assert features.device_alternatives
     assert not features.async_preemption
-    assert features.changed.keys() == {gate for gate in GATES_BY_FIELD.values() if GATES[gate].stage is Stage.BETA}
+    assert features.changed.keys() == {
+        gate for gate in GATES_BY_FIELD.values() if GATES[gate].stage is FeatureStage.BETA
+    }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.config.duration import Duration
+from kubesched.api.duration import Duration
 from kubesched.daemon.flags.parsing import FLAGS, FlagError
 from kubesched.daemon.flags.values import CertKey, ModuleLevel
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options, usage

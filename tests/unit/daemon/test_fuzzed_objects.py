@@ -19,7 +19,7 @@ from kubesched.api.kinds import WATCHED, Kind
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.daemon.dumps import queue_dump, state_dump
+from kubesched.daemon.cache_debugger import queue_dump, state_dump
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
 from kubesched.kube.decoding import RecordCodec

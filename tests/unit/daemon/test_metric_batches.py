@@ -14,9 +14,9 @@ from tests.unit.scheduler.memory_cluster import Refusal
 from tests.unit.scheduler.world import World
 
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics import batch as batches
-from kubesched.daemon.metrics.batch import MOST_NOTES, Batch, Note
+from kubesched.daemon.metrics import family as families
 from kubesched.daemon.metrics.client import RestClientMetrics, WorkQueueMetrics
+from kubesched.daemon.metrics.family import MOST_NOTES, Batch, Note
 from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists
 from kubesched.testing import make_node, make_pod
@@ -99,7 +99,7 @@ def test_it_makes_no_difference_when_notes_are_counted(monkeypatch: pytest.Monke
     in_the_end, at_every_scrape, at_once = MetricsRegistry(), MetricsRegistry(), MetricsRegistry()
     much_happens(in_the_end)
     much_happens(at_every_scrape, scrapes=True)
-    monkeypatch.setattr(batches, "MOST_NOTES", 1)
+    monkeypatch.setattr(families, "MOST_NOTES", 1)
     much_happens(at_once)
     expected = shown(at_once)
     assert expected["scheduler_schedule_attempts_total[('profile', 'default-scheduler'), ('result', 'scheduled')]"] > 3
@@ -113,8 +113,8 @@ def test_many_are_counted_as_if_they_came_one_by_one(notes: list[tuple[str, floa
     event_seconds, incoming = "scheduler_event_handling_duration_seconds", "scheduler_queue_incoming_pods_total"
     allowed = allow_lists({f"{event_seconds},event": "NodeAdd,PodAdd", f"{incoming},event": "PodAdd"})
     together, one_by_one = MetricsRegistry(allow_lists=allowed), MetricsRegistry(allow_lists=allowed)
-    together.family(event_seconds).children.observe_each([((event,), seconds) for event, seconds in notes])
-    together.family(incoming).children.inc_each([("active", event) for event, _ in notes])
+    together.family(event_seconds).observe_each([((event,), seconds) for event, seconds in notes])
+    together.family(incoming).inc_each([("active", event) for event, _ in notes])
     for event, seconds in notes:
         one_by_one.family(event_seconds).child(event).observe(seconds)
         one_by_one.family(incoming).child("active", event).inc()
@@ -131,7 +131,7 @@ def test_what_is_kept_is_bounded_even_if_nobody_scrapes() -> None:
 
 
 def test_attempts_are_counted_in_the_end_even_if_nobody_scrapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MOST_NOTES", 2)
+    monkeypatch.setattr(families, "MOST_NOTES", 2)
     registry = MetricsRegistry()
     much_happens(registry)
     assert registry.family("scheduler_schedule_attempts_total").child("scheduled", "default-scheduler").value > 3

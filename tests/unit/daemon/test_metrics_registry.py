@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from tests.unit.daemon.metric_values import value_of
 
+from kubesched.cel.values import show_double
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.client import LeaderElectionMetrics, RestClientMetrics, WorkQueueMetrics
-from kubesched.daemon.metrics.family import CLIENT, HEALTH, PROCESS, SCHEDULER, number
+from kubesched.daemon.metrics.family import CLIENT, HEALTH, PROCESS, SCHEDULER
 from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists, registry_of
 from kubesched.daemon.options import parse_options
 
@@ -97,7 +98,7 @@ def test_bounds_of_buckets_are_labelled_as_by_go() -> None:
      (float("inf"), "+Inf"), (float("-inf"), "-Inf"), (float("nan"), "NaN")],
 )  # fmt: skip
 def test_numbers_are_in_the_words_of_go(value: float, text: str) -> None:
-    assert number(value) == text
+    assert show_double(value) == text
 
 
 def test_text_is_sorted_and_leaves_out_what_has_no_sample() -> None:

@@ -15,8 +15,8 @@ from kubesched.api.meta import KubeObject
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
 from kubesched.daemon.serving.health import HealthEndpoint, skipped_check
-from kubesched.kube.decoding import Identity, Unreadable
-from kubesched.kube.event_record import ObjectReference
+from kubesched.kube.decoding import Identity, UnreadableObject
+from kubesched.kube.event_record import EventReference
 from kubesched.kube.events import EventRecorder
 from kubesched.testing import make_pod
 
@@ -31,7 +31,7 @@ class Events(EventRecorder):
         super().__init__(NoSink(), "test")
         self.told: list[tuple[str, str, str]] = []
 
-    def record(self, regarding: ObjectReference, *, note: str, **rest: Any) -> None:
+    def record(self, regarding: EventReference, *, note: str, **rest: Any) -> None:
         self.told.append((regarding.kind, f"{regarding.namespace}/{regarding.name}", note))
 
 
@@ -100,8 +100,10 @@ def test_comparison_looks_at_skipped_objects_again() -> None:
 
 def test_object_that_cannot_be_read_is_told_of_by_the_name_that_it_has() -> None:
     handled = Handled()
-    handled.handling.unreadable("Pod", Unreadable(Identity("ns/bad", "u", 7), ValueError("spec: expected a mapping")))
-    handled.handling.unreadable("Node", Unreadable(Identity("", "", 0), ValueError("nothing")))
+    handled.handling.unreadable(
+        "Pod", UnreadableObject(Identity("ns/bad", "u", 7), ValueError("spec: expected a mapping"))
+    )
+    handled.handling.unreadable("Node", UnreadableObject(Identity("", "", 0), ValueError("nothing")))
     assert value_of(handled.registry, ERRORS) == 2
     ((kind, name, note),) = handled.events.told
     assert (kind, name) == ("Pod", "ns/bad")

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.config import Plugin as Entry
-from kubesched.config import Plugins, PluginSet
-from kubesched.config import Profile as ProfileConfig
+from kubesched.config import PluginEntry as Entry
+from kubesched.config import Plugins, PluginSet, ProfileConfig
 from kubesched.config.features import Features
 from kubesched.framework.plugin import (
     BindPlugin,

@@ -16,10 +16,10 @@ from tests.builders import Json
 from tests.sandbox_server import serving
 
 from kubesched.api.change import Change
+from kubesched.api.duration import Duration
 from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS
 from kubesched.api.pod import Pod
 from kubesched.config.configuration import LeaderElection
-from kubesched.config.duration import Duration
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags

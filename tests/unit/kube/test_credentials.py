@@ -17,7 +17,7 @@ from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.credentials import CertificateFiles, FixedAuthorization, TokenFile, WithCertificate, bearer
 from kubesched.kube.errors import ApiStatusError, ConnectionSettingsError, CredentialsError
-from kubesched.kube.kubeconfig import User
+from kubesched.kube.kubeconfig import KubeconfigUser
 from kubesched.kube.observer import Observer
 from kubesched.kube.tls import Certificate
 
@@ -34,26 +34,26 @@ class Clock:
         return self.now
 
 
-def shown_by(user: User) -> str:
+def shown_by(user: KubeconfigUser) -> str:
     settings = ConnectionSettings(server="https://a", user=user)
     credentials = credentials_for(settings, {}, observer=Observer(), clock=time.monotonic)
     return asyncio.run(credentials.authorization())
 
 
 def test_token_user_and_password_are_shown_as_headers() -> None:
-    assert shown_by(User(token="t")) == "Bearer t"
-    assert shown_by(User(username="u", password="p:w")) == "Basic " + base64.b64encode(b"u:p:w").decode()
-    assert shown_by(User()) == ""
+    assert shown_by(KubeconfigUser(token="t")) == "Bearer t"
+    assert shown_by(KubeconfigUser(username="u", password="p:w")) == "Basic " + base64.b64encode(b"u:p:w").decode()
+    assert shown_by(KubeconfigUser()) == ""
 
 
 def test_token_with_a_line_break_is_refused() -> None:
     with pytest.raises(CredentialsError, match="line break"):
-        shown_by(User(token="t\r\nX-Evil: 1"))
+        shown_by(KubeconfigUser(token="t\r\nX-Evil: 1"))
 
 
 def test_token_file_goes_before_the_token_that_it_replaces(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("fresh\n")
-    assert shown_by(User(token="old", token_file=str(tmp_path / "token"))) == "Bearer fresh"
+    assert shown_by(KubeconfigUser(token="old", token_file=str(tmp_path / "token"))) == "Bearer fresh"
 
 
 def test_token_file_is_read_again_every_minute(tmp_path: Path) -> None:
@@ -204,7 +204,9 @@ def test_new_certificate_after_a_refusal_is_worth_another_try(files: Files) -> N
 
 def test_impersonation_goes_with_every_request() -> None:
     async def main() -> None:
-        user = User(impersonate="jane", impersonate_groups=("dev",), impersonate_user_extra={"acme/why": ("test",)})
+        user = KubeconfigUser(
+            impersonate="jane", impersonate_groups=("dev",), impersonate_user_extra={"acme/why": ("test",)}
+        )
         async with serving(answering(200)) as server:
             settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}", user=user)
             transport = transport_for(settings, {})
@@ -220,7 +222,7 @@ def test_impersonation_goes_with_every_request() -> None:
 
 
 def test_impersonation_cannot_smuggle_headers() -> None:
-    settings = ConnectionSettings(server="https://a", user=User(impersonate="a\r\nX: y"))
+    settings = ConnectionSettings(server="https://a", user=KubeconfigUser(impersonate="a\r\nX: y"))
     with pytest.raises(ConnectionSettingsError, match="Impersonate-User"):
         transport_for(settings, {})
 
@@ -228,7 +230,7 @@ def test_impersonation_cannot_smuggle_headers() -> None:
 def test_inline_certificate_is_shown() -> None:
     pair = authority().issue("client")
     settings = ConnectionSettings(
-        server="https://a", user=User(client_certificate_data=pair.certificate, client_key_data=pair.key)
+        server="https://a", user=KubeconfigUser(client_certificate_data=pair.certificate, client_key_data=pair.key)
     )
     credentials = credentials_for(settings, {}, observer=Observer(), clock=time.monotonic)
     certificate = credentials.certificate()

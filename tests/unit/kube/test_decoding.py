@@ -13,7 +13,7 @@ from tests.unit.kube.scripted_server import answering, chunked, serving, talking
 from kubesched.api.change import Change
 from kubesched.api.kinds import KINDS, PODS
 from kubesched.api.pod import Pod
-from kubesched.kube.decoding import DictCodec, Page, RecordCodec, WithOriginalCodec
+from kubesched.kube.decoding import DictCodec, ListPage, RecordCodec, WithOriginalCodec
 from kubesched.kube.errors import UnreadableAnswerError
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
@@ -80,8 +80,8 @@ def test_one_odd_object_does_not_spoil_a_list() -> None:
 @pytest.mark.parametrize("items", [None, []])
 def test_empty_lists_are_lists(items: list[Json] | None) -> None:
     body = encoded({"metadata": {"resourceVersion": "9"}, "items": items})
-    assert RecordCodec(Pod).page(body) == Page([], "9", "")
-    assert DictCodec().page(body) == Page([], "9", "", [])
+    assert RecordCodec(Pod).page(body) == ListPage([], "9", "")
+    assert DictCodec().page(body) == ListPage([], "9", "", [])
 
 
 def test_object_of_another_shape_is_refused_in_words() -> None:

@@ -14,7 +14,7 @@ from tests.unit.kube.scripted_server import answering, serving, talking_to
 from tests.virtual_time import now, run
 
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
-from kubesched.kube.event_record import ObjectReference, event_name, reference
+from kubesched.kube.event_record import EventReference, event_name, reference
 from kubesched.kube.events import EventRecorder
 from kubesched.testing import make_pod
 
@@ -72,7 +72,7 @@ def recorder(sink: Sink, *, capacity: int = 1000, writers: int = 16) -> EventRec
     )
 
 
-def about(name: str = "p") -> ObjectReference:
+def about(name: str = "p") -> EventReference:
     return reference(make_pod(name, namespace="ns").build(), "v1", "Pod")
 
 
@@ -95,7 +95,7 @@ def test_event_says_who_what_when_and_why() -> None:
     events = recorder(sink)
 
     async def story() -> None:
-        node = ObjectReference("v1", "Node", name="n")
+        node = EventReference("v1", "Node", name="n")
         events.record(about(), related=node, type="Warning", reason="FailedScheduling", action="Scheduling", note="no")
         await asyncio.sleep(1)
 

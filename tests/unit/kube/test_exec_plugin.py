@@ -19,7 +19,7 @@ from kubesched.kube.authentication import credentials_for
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.errors import CredentialsError
 from kubesched.kube.exec_plugin import ExecCredentials
-from kubesched.kube.kubeconfig import ExecPlugin, ExecVariable, User
+from kubesched.kube.kubeconfig import ExecPlugin, ExecVariable, KubeconfigUser
 from kubesched.kube.observer import Observer
 from kubesched.kube.tls import ServerTrust
 
@@ -171,7 +171,7 @@ def test_plugin_is_told_what_it_needs_to_know(plugin: Plugin, tmp_path: Path) ->
         f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; echo "$1 $2 $COLOUR" > {tmp_path}/args; cat "$0.out"'
     )
     plugin.prints(token="t")
-    user = User(
+    user = KubeconfigUser(
         exec=ExecPlugin(
             command=str(plugin.path),
             args=("a", "b c"),

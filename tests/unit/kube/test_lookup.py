@@ -8,9 +8,8 @@ import socket
 import pytest
 from tests.virtual_time import now, run
 
-from kubesched.kube.dialing import Dialer
+from kubesched.kube.dialing import Dialer, HostLookup
 from kubesched.kube.http_connection import HttpConnection
-from kubesched.kube.lookup import Lookup
 from kubesched.kube.tls import ServerTrust
 
 
@@ -35,8 +34,8 @@ class NameServer:
 def test_address_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         server = NameServer(monkeypatch)
-        assert await Lookup("10.0.0.1").addresses() == ["10.0.0.1"]
-        assert await Lookup("::1").addresses() == ["::1"]
+        assert await HostLookup("10.0.0.1").addresses() == ["10.0.0.1"]
+        assert await HostLookup("::1").addresses() == ["::1"]
         assert server.asked == 0
 
     run(main())
@@ -48,7 +47,7 @@ def test_those_who_ask_at_the_same_time_share_a_lookup(monkeypatch: pytest.Monke
     async def main() -> None:
         server = NameServer(monkeypatch, "10.0.0.1", "10.0.0.2")
         server.takes = 3.0
-        lookup = Lookup("kubernetes")
+        lookup = HostLookup("kubernetes")
         answers = await asyncio.gather(*(lookup.addresses() for _ in range(20)))
         assert answers == [["10.0.0.1", "10.0.0.2"]] * 20
         assert (server.asked, now()) == (1, 3.0)
@@ -62,7 +61,7 @@ def test_those_who_ask_at_the_same_time_share_a_lookup(monkeypatch: pytest.Monke
 def test_last_addresses_are_used_while_the_name_server_is_ill(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         server = NameServer(monkeypatch, "10.0.0.1")
-        lookup = Lookup("kubernetes")
+        lookup = HostLookup("kubernetes")
         await lookup.addresses()
         server.addresses = ()
         assert await lookup.addresses() == ["10.0.0.1"]
@@ -78,7 +77,7 @@ def test_name_that_nobody_knows_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     async def main() -> None:
         NameServer(monkeypatch)
         with pytest.raises(socket.gaierror):
-            await Lookup("nobody").addresses()
+            await HostLookup("nobody").addresses()
 
     run(main())
 

@@ -13,7 +13,7 @@ from tests.unit.kube.memory_server import EXPIRED, MemoryServer, MemoryStream
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.kube.decoding import DictCodec, RecordCodec
-from kubesched.kube.listing import EventStream, Source
+from kubesched.kube.listing import EventStream, ObjectSource
 from kubesched.kube.reflector import Reflector
 
 
@@ -30,7 +30,7 @@ class TestObjectsThatCannotBeRead:
         handled: list[str] = []
         skipped: list[str] = []
 
-        class Scripted(Source):
+        class Scripted(ObjectSource):
             async def page(self, *, resource_version: str, limit: int, more: str) -> bytes:
                 items = lists.pop(0) if lists else await asyncio.Event().wait()
                 return json.dumps({"metadata": {"resourceVersion": "5"}, "items": items}).encode()

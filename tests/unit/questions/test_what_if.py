@@ -9,9 +9,9 @@ import pytest
 from kubesched import config
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
+from kubesched.questions.html import what_if_page
 from kubesched.questions.what_if.answer import BudgetOutcome, Count, Moved, ShareChange, WhatIf
 from kubesched.questions.what_if.change import Change, ChangeError
-from kubesched.questions.what_if.html import page
 from kubesched.questions.what_if.node_changes import AddNodes, Anew, Drain, Lose
 from kubesched.questions.what_if.outcome import outcome
 from kubesched.questions.what_if.what_if import Upgrade, what_if
@@ -191,7 +191,7 @@ def test_a_page_has_what_the_answer_has() -> None:
     low = make_pod("low").requests(cpu="4").priority(-1).owned_by("ReplicaSet", "low")
     objects = [*NODES, web(0, "n-a", "4").build(), web(1, "n-b", "4").build(), low.on("n-c").build(), budget()]
     found = what_if(objects, DEFAULT, [Lose(("n-a",))], upgrade=Upgrade(("n-b",)))
-    text = page(found)
+    text = what_if_page(found)
     assert "What if: lose n-a; upgrade n-b with a surge of 1" in text
     for title in ("Moves", "Waits", "Evicted", "Upgrade in 1m0s", "CPU requested", "Pods per zone"):
         assert f"<h2>{title}" in text

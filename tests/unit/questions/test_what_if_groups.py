@@ -12,9 +12,9 @@ from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.cli.main import main
 from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.questions.html import what_if_page
 from kubesched.questions.what_if.answer import GroupOutcome, WhatIf
 from kubesched.questions.what_if.change import Change
-from kubesched.questions.what_if.html import page
 from kubesched.questions.what_if.node_changes import AddNodes, Drain, Lose
 from kubesched.questions.what_if.what_if import what_if
 from kubesched.testing import make_node
@@ -45,7 +45,7 @@ def test_of_two_gangs_in_too_small_a_cluster_one_runs_whole_and_one_waits_whole(
     assert (waits.group, waits.before, waits.after, waits.runs) == ("default/g", 3, 0, False)
     assert "pod group is unschedulable" in waits.reason
     assert {each.pod for each in found.waiting} == {"default/g-0", "default/g-1", "default/g-2"}
-    assert "default/g" in page(found)
+    assert "default/g" in what_if_page(found)
 
 
 def test_gang_that_loses_some_of_its_pods_runs_with_too_few() -> None:

@@ -9,11 +9,11 @@ from kubesched.cel import costs
 from kubesched.cel.errors import TOO_EXPENSIVE, AbsorbableError, CostLimitError, no_such_overload
 from kubesched.cel.functions import Mismatch, function, functions, method, methods
 from kubesched.cel.operators import add
-from kubesched.cel.values import MAPS, NONE, Duration, Optional, Uint, Value, compare, has_order, is_equal
+from kubesched.cel.values import MAPS, NONE, CelDuration, Optional, Uint, Value, compare, has_order, is_equal
 
 _MOST_ATTRIBUTE_VALUES = 48
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
-_ZEROS = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
+_ZEROS = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": CelDuration(0)}
 
 
 def _is_among(elements: list[Value], wanted: Value) -> bool:
@@ -184,7 +184,7 @@ def _is_zero(value: Value) -> bool:
     kind = type(value)
     if kind in (bool, int, Uint, float, str, bytes, list, *MAPS):
         return not value
-    if kind is Duration:
+    if kind is CelDuration:
         return bool(value.nanoseconds == 0)
     return value is None or (kind is Optional and not value.present)
 

@@ -8,15 +8,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
+from kubesched.api.duration import parse_nanoseconds
 from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function, functions, method, methods
 from kubesched.cel.library.conversions import unreadable
-from kubesched.cel.operators import checked_duration, checked_timestamp
-from kubesched.cel.values import Duration, Timestamp
+from kubesched.cel.operators import checked_timestamp
+from kubesched.cel.values import CelDuration, Timestamp
 
-_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
@@ -48,18 +46,12 @@ functions(
 
 
 @function("duration(string) -> duration")
-def to_duration(text: str) -> Duration:
+def to_duration(text: str) -> CelDuration:
     """Read something like 1h30m."""
-    if not _DURATION.fullmatch(text):
+    nanoseconds = parse_nanoseconds(text)
+    if nanoseconds is None:
         raise unreadable("google.protobuf.Duration")
-    total = 0
-    try:
-        for whole, fraction, unit in _PART.findall(text):
-            total += int(whole or "0") * _UNITS[unit]
-            total += int(fraction or "0") * _UNITS[unit] // 10 ** len(fraction)
-        return checked_duration(-total if text.startswith("-") else total)
-    except (AbsorbableError, ValueError):  # Python reads no number of thousands of digits
-        raise unreadable("google.protobuf.Duration") from None
+    return CelDuration(nanoseconds)
 
 
 @function("timestamp(string) -> timestamp")
@@ -100,7 +92,7 @@ def _part(of: Callable[[datetime], int], timestamp: Timestamp, zone: str = "UTC"
     return of(_moment(timestamp, zone))
 
 
-def _whole(unit: int, duration: Duration) -> int:
+def _whole(unit: int, duration: CelDuration) -> int:
     count = abs(duration.nanoseconds) // unit
     return count if duration.nanoseconds >= 0 else -count
 

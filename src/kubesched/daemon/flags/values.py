@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubesched.api.duration import Duration
 from kubesched.api.quantity import QUANTITY_WORDS, QuantityError, parse_quantity
-from kubesched.config.duration import Duration
 
 _MAX_FLOAT32 = 3.4028235e38
 _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[0-9]+)")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from kubesched.daemon.metrics.batch import alike
-from kubesched.daemon.metrics.family import LabelValues
+from kubesched.daemon.metrics.family import LabelValues, alike
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.kube.observer import Observer, QueueObserver
 
@@ -22,13 +21,13 @@ class RestClientMetrics(Observer):
 
     def __init__(self, registry: MetricsRegistry) -> None:
         family = registry.family
-        self._seconds = family("rest_client_request_duration_seconds").children
-        self._sent = family("rest_client_request_size_bytes").children
-        self._received = family("rest_client_response_size_bytes").children
+        self._seconds = family("rest_client_request_duration_seconds")
+        self._sent = family("rest_client_request_size_bytes")
+        self._received = family("rest_client_response_size_bytes")
         self._retries = family("rest_client_request_retries_total")
         self._plugin_calls = family("rest_client_exec_plugin_call_total")
-        self._requests = family("rest_client_requests_total").children
-        self._throttled = family("rest_client_rate_limiter_duration_seconds").children
+        self._requests = family("rest_client_requests_total")
+        self._throttled = family("rest_client_rate_limiter_duration_seconds")
         self._answered = registry.batch(self._count_answered)
         self._finished = registry.batch(self._count_finished)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from kubesched.daemon.metrics.batch import alike
+from kubesched.daemon.metrics.family import alike
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin
 from kubesched.framework.profile import Profile
@@ -41,18 +41,18 @@ class AttemptCounts:
     def __init__(self, registry: MetricsRegistry, profiles: Mapping[str, Profile]) -> None:
         family = registry.family
         self._profiles = profiles
-        self._attempts = family("scheduler_schedule_attempts_total").children
-        self._attempt_seconds = family("scheduler_scheduling_attempt_duration_seconds").children
+        self._attempts = family("scheduler_schedule_attempts_total")
+        self._attempt_seconds = family("scheduler_scheduling_attempt_duration_seconds")
         self._algorithm = family("scheduler_scheduling_algorithm_duration_seconds").child()
-        self._sli = family("scheduler_pod_scheduling_sli_duration_seconds").children
+        self._sli = family("scheduler_pod_scheduling_sli_duration_seconds")
         self._attempts_needed = family("scheduler_pod_scheduling_attempts").child()
         self._after_flush = family("scheduler_pod_scheduled_after_flush_total").child()
-        self._points = family("scheduler_framework_extension_point_duration_seconds").children
-        self._plugins = family("scheduler_plugin_execution_duration_seconds").children
-        self._permit_wait = family("scheduler_permit_wait_duration_seconds").children
-        self._evictions = family("scheduler_preemption_goroutines_execution_total").children
-        self._eviction_seconds = family("scheduler_preemption_goroutines_duration_seconds").children
-        self._evaluations = family("scheduler_plugin_evaluation_total").children
+        self._points = family("scheduler_framework_extension_point_duration_seconds")
+        self._plugins = family("scheduler_plugin_execution_duration_seconds")
+        self._permit_wait = family("scheduler_permit_wait_duration_seconds")
+        self._evictions = family("scheduler_preemption_goroutines_execution_total")
+        self._eviction_seconds = family("scheduler_preemption_goroutines_duration_seconds")
+        self._evaluations = family("scheduler_plugin_evaluation_total")
 
     def searched(self, attempts: list[Searched]) -> None:
         for (profile, no_filters, no_scores), some in alike(attempts).items():

@@ -1,25 +1,28 @@
 """Every metric of the catalogue, as plain numbers: one thread counts and the same thread tells, so nothing needs a
 lock. A histogram of the client library takes several microseconds for each observation, and an attempt makes a dozen.
+
+What happens for every pod is noted in passing, and counted later together with many others of its kind. Between two
+pods other programs have had the processor's caches, so that thirty observations cost several times what they cost in a
+row; and most of many in a row have the same labels, which are looked up once.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import accumulate, repeat
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from kubesched.daemon.metrics.batch import alike
+from kubesched.cel.values import show_double
 
 Kind = Literal["counter", "gauge", "histogram"]
 
 
-class Series(NamedTuple):
+class MetricDefinition(NamedTuple):
     """One metric."""
 
     name: str
@@ -32,15 +35,15 @@ class Series(NamedTuple):
     """The feature gate without which it does not exist."""
 
 
-def _table() -> dict[str, tuple[Series, ...]]:
-    """The series by group. tools/metrics.py keeps the table up to date with upstream's lists."""
-    found: dict[str, tuple[Series, ...]] = {}
+def _table() -> dict[str, tuple[MetricDefinition, ...]]:
+    """The metrics by group. tools/metrics.py keeps the table up to date with upstream's lists."""
+    found: dict[str, tuple[MetricDefinition, ...]] = {}
     text = files(__package__).joinpath("catalogue.tsv").read_text(encoding="utf-8")
     for line in text.splitlines()[2:]:
         group, name, kind, stability, labels, buckets, gate, help = line.split("\t")
         bounds = tuple(map(float, buckets.split()))
-        series = Series(name, cast(Kind, kind), tuple(labels.split()), stability, help, bounds, gate)
-        found[group] = (*found.get(group, ()), series)
+        definition = MetricDefinition(name, cast(Kind, kind), tuple(labels.split()), stability, help, bounds, gate)
+        found[group] = (*found.get(group, ()), definition)
     return found
 
 
@@ -54,6 +57,45 @@ OWN = _GROUPS["kubesched"]
 
 UNEXPECTED = "unexpected"
 """What a label says whose value is not allowed."""
+
+
+Note = TypeVar("Note")
+Key = TypeVar("Key", bound=Hashable)
+T = TypeVar("T")
+
+MOST_NOTES = 128
+"""How many are kept before they are counted, even if nobody wants to see the metrics. More would save little, and those
+of 128 pods take about a millisecond, for which the next pod waits."""
+
+
+class Batch(Generic[Note]):
+    """Notes of one kind that are yet to be counted. They are plain values: a note of a pod would keep it alive."""
+
+    __slots__ = ("_count", "_notes")
+
+    def __init__(self, count: Callable[[list[Note]], None]) -> None:
+        self._count = count
+        self._notes: list[Note] = []
+
+    def note(self, note: Note) -> None:
+        """To be counted soon, and before the next scrape at the latest."""
+        self._notes.append(note)
+        if len(self._notes) >= MOST_NOTES:
+            self.count()
+
+    def count(self) -> None:
+        """Count all that was noted."""
+        if self._notes:
+            notes, self._notes = self._notes, []
+            self._count(notes)
+
+
+def alike(notes: Iterable[tuple[Key, T]]) -> dict[Key, list[T]]:
+    """The notes by what most of them have in common."""
+    found: dict[Key, list[T]] = defaultdict(list)
+    for key, rest in notes:
+        found[key].append(rest)
+    return found
 
 
 class Number:
@@ -95,22 +137,36 @@ class Distribution:
         self.sum = sum(amounts, self.sum)
 
     def buckets(self) -> list[tuple[str, float]]:
-        bounds = [*map(number, self._bounds), "+Inf"]
+        bounds = [*map(show_double, self._bounds), "+Inf"]
         return [(bound, float(count)) for bound, count in zip(bounds, accumulate(self._counts))]
 
 
 LabelValues = tuple[str, ...]
 
 
-class Children(dict[LabelValues, Any]):
-    """By label values. One that is not there yet is made."""
+class MetricFamily(dict[LabelValues, Any]):
+    """One metric: its Numbers, or for a histogram its Distributions, by label values. One that is missing is made."""
 
-    def __init__(self, make: Callable[[LabelValues], Any]) -> None:
+    def __init__(
+        self,
+        definition: MetricDefinition,
+        *,
+        is_there: bool = True,
+        allowed: Mapping[str, frozenset[str]] | None = None,
+        on_unexpected: Callable[[], None] = lambda: None,
+    ) -> None:
+        """One that is not there can be used all the same, and is not shown."""
         super().__init__()
-        self._make = make
+        self.definition = definition
+        self.is_there = is_there
+        self._allowed = allowed or {}
+        self._on_unexpected = on_unexpected
+        if not definition.labels:
+            self.child()
 
-    def __missing__(self, values: LabelValues) -> Any:
-        return self._make(values)
+    def child(self, *values: str) -> Any:
+        """The Number, or for a histogram the Distribution, of these label values."""
+        return self[values]
 
     def inc(self, values: LabelValues, times: int) -> None:
         """So many times 1. Values that are not allowed are counted each time, as where they come one by one."""
@@ -136,59 +192,29 @@ class Children(dict[LabelValues, Any]):
         for values, amounts in alike(notes).items():
             self.observe_all(values, amounts)
 
-
-class Family:
-    """One metric with its children by label values; one that is known is found at once."""
-
-    def __init__(
-        self,
-        series: Series,
-        *,
-        is_there: bool = True,
-        allowed: Mapping[str, frozenset[str]] | None = None,
-        on_unexpected: Callable[[], None] = lambda: None,
-    ) -> None:
-        """One that is not there can be used all the same, and is not shown."""
-        self.series = series
-        self.is_there = is_there
-        self._allowed = allowed or {}
-        self._on_unexpected = on_unexpected
-        self.children = Children(self._make)
-        """The Numbers, or for a histogram the Distributions, by their label values."""
-        if not series.labels:
-            self.child()
-
-    def child(self, *values: str) -> Any:
-        """The Number, or for a histogram the Distribution, of these label values."""
-        return self.children[values]
-
-    def clear(self) -> None:
-        """Forget all children, before they are counted anew."""
-        self.children.clear()
-
     def shown(self) -> Metric:
-        """All children as the library's text formats want them."""
-        series = self.series
-        text = f"[{series.stability}] {series.help}"
-        if series.kind == "histogram":
-            histogram = HistogramMetricFamily(series.name, text, labels=series.labels)
-            for values, child in self.children.items():
+        """The metric as the library's text formats want it."""
+        definition = self.definition
+        text = f"[{definition.stability}] {definition.help}"
+        if definition.kind == "histogram":
+            histogram = HistogramMetricFamily(definition.name, text, labels=definition.labels)
+            for values, child in self.items():
                 histogram.add_metric(values, child.buckets(), child.sum)
             return histogram
-        kind = CounterMetricFamily if series.kind == "counter" else GaugeMetricFamily
-        family = kind(series.name, text, labels=series.labels)
-        for values, child in self.children.items():
+        kind = CounterMetricFamily if definition.kind == "counter" else GaugeMetricFamily
+        family = kind(definition.name, text, labels=definition.labels)
+        for values, child in self.items():
             family.add_metric(values, child.value)
         return family
 
-    def _make(self, values: LabelValues) -> Any:
-        if len(values) != len(self.series.labels):
-            raise ValueError(f"{self.series.name} has the labels {self.series.labels}, got the values {values}")
-        constrained = tuple(map(self._constrained, self.series.labels, values))
-        if constrained not in self.children:
-            histogram = self.series.kind == "histogram"
-            self.children[constrained] = Distribution(self.series.buckets) if histogram else Number()
-        return self.children[constrained]
+    def __missing__(self, values: LabelValues) -> Any:
+        definition = self.definition
+        if len(values) != len(definition.labels):
+            raise ValueError(f"{definition.name} has the labels {definition.labels}, got the values {values}")
+        constrained = tuple(map(self._constrained, definition.labels, values))
+        if constrained not in self:
+            self[constrained] = Distribution(definition.buckets) if definition.kind == "histogram" else Number()
+        return self[constrained]
 
     def _constrained(self, label: str, value: str) -> str:
         if value in self._allowed.get(label, (value,)):
@@ -199,22 +225,8 @@ class Family:
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_POSITIONAL_DIGITS = 6
 _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _IN_LABELS = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-
-
-def number(value: float) -> str:
-    """The shortest text for a number: without a fraction where there is none, with an exponent from a million on."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-    text = repr(float(value)).removesuffix(".0")
-    whole, _, fraction = text.removeprefix("-").partition(".")
-    if len(whole) <= _POSITIONAL_DIGITS or "e" in text:
-        return text
-    digits = f"{whole}{fraction}".rstrip("0")
-    sign, tail = "-" if value < 0 else "", f".{digits[1:]}" if digits[1:] else ""
-    return f"{sign}{digits[0]}{tail}e+{len(whole) - 1:02}"
 
 
 def escaped(label_value: str) -> str:
@@ -232,7 +244,7 @@ def _lines(metric: Metric) -> Iterator[str]:
     yield f"# HELP {name} {metric.documentation.translate(_IN_HELP)}\n"
     yield f"# TYPE {name} {metric.type}\n"
     for sample in metric.samples:
-        yield f"{sample.name}{_labels(sample.labels)} {number(sample.value)}\n"
+        yield f"{sample.name}{_labels(sample.labels)} {show_double(float(sample.value))}\n"
 
 
 def _labels(labels: dict[str, str]) -> str:

@@ -49,11 +49,11 @@ class SchedulerMetrics(SchedulerListener):
         family, batch, counts = registry.family, registry.batch, AttemptCounts(registry, profiles)
         self._searched, self._failed = batch(counts.searched), batch(counts.failed)
         self._over = batch(counts.over)
-        self._hints = batch(family("scheduler_queueing_hint_execution_duration_seconds").children.observe_each)
-        self._handled = batch(family("scheduler_event_handling_duration_seconds").children.observe_each)
-        self._points = family("scheduler_framework_extension_point_duration_seconds").children
+        self._hints = batch(family("scheduler_queueing_hint_execution_duration_seconds").observe_each)
+        self._handled = batch(family("scheduler_event_handling_duration_seconds").observe_each)
+        self._points = family("scheduler_framework_extension_point_duration_seconds")
         self._pre_enqueued = batch(self._points.observe_each)
-        self._incoming = family("scheduler_queue_incoming_pods_total").children
+        self._incoming = family("scheduler_queue_incoming_pods_total")
         self._moved = batch(self._incoming.inc_each)
         self._victims = family("scheduler_preemption_victims").child()
         self._preemptions = family("scheduler_preemption_attempts_total").child()
@@ -166,10 +166,10 @@ class ClientMetrics:
     def __init__(self, registry: MetricsRegistry, clock: Callable[[], float]) -> None:
         """`clock` has seconds for durations."""
         self.now = clock
-        self._calls = registry.family("scheduler_async_api_call_execution_total").children
-        self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds").children
+        self._calls = registry.family("scheduler_async_api_call_execution_total")
+        self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds")
         self._written = registry.batch(self._count_written)
-        self._pending_calls = registry.family("scheduler_pending_async_api_calls").children
+        self._pending_calls = registry.family("scheduler_pending_async_api_calls")
 
     def writing(self, call: str, by: int) -> None:
         self._pending_calls[call,].inc(by)

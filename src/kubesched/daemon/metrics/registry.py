@@ -10,8 +10,17 @@ from prometheus_client import ProcessCollector
 from kubesched.api.yaml import YamlError, documents
 from kubesched.daemon.checks import OptionsError, read_text
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.batch import Batch, Note
-from kubesched.daemon.metrics.family import CLIENT, OWN, PROCESS, SCHEDULER, Family, Series, exposition
+from kubesched.daemon.metrics.family import (
+    CLIENT,
+    OWN,
+    PROCESS,
+    SCHEDULER,
+    Batch,
+    MetricDefinition,
+    MetricFamily,
+    Note,
+    exposition,
+)
 from kubesched.daemon.options import Options
 from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 
@@ -33,20 +42,22 @@ class MetricsRegistry:
         self._disabled = frozenset(name for name in disabled if name)
         self._allow_lists = allow_lists or {}
         self._process = ProcessCollector(registry=None)
-        self._families = {series.name: self._family(series) for series in (*PROCESS, *SCHEDULER, *CLIENT, *OWN)}
+        self._families = {
+            definition.name: self._family(definition) for definition in (*PROCESS, *SCHEDULER, *CLIENT, *OWN)
+        }
         self._callbacks: list[Callable[[], None]] = []
         self._say_what_this_is()
 
-    def _family(self, series: Series) -> Family:
+    def _family(self, definition: MetricDefinition) -> MetricFamily:
         """One that is not shown if it was switched off or its feature is off."""
-        return Family(
-            series,
-            is_there=series.name not in self._disabled and (not series.gate or self._gates[series.gate]),
-            allowed=self._allow_lists.get(series.name),
+        return MetricFamily(
+            definition,
+            is_there=definition.name not in self._disabled and (not definition.gate or self._gates[definition.gate]),
+            allowed=self._allow_lists.get(definition.name),
             on_unexpected=lambda: self.family("cardinality_enforcement_unexpected_categorizations_total").child().inc(),
         )
 
-    def family(self, name: str) -> Family:
+    def family(self, name: str) -> MetricFamily:
         return self._families[name]
 
     def on_scrape(self, callback: Callable[[], None]) -> None:
@@ -80,7 +91,7 @@ class MetricsRegistry:
         registered = self.family("registered_metrics_total")
         registered.clear()
         for family in self._families.values():
-            registered.child(family.series.stability, "").inc(family.is_there)
+            registered.child(family.definition.stability, "").inc(family.is_there)
 
 
 def allow_lists(mapping: Mapping[str, str]) -> AllowLists:

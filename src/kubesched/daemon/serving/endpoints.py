@@ -15,7 +15,7 @@ from prometheus_client import ProcessCollector
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.family import CONTENT_TYPE, HEALTH, Family, exposition
+from kubesched.daemon.metrics.family import CONTENT_TYPE, HEALTH, MetricFamily, exposition
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving import pages, profiling
@@ -71,7 +71,7 @@ class Endpoints:
     def __init__(self, served: Served) -> None:
         self._served = served
         self._started = served.now()
-        self._checks = {series.name: Family(series) for series in HEALTH}
+        self._checks = {series.name: MetricFamily(series) for series in HEALTH}
         self.routes: dict[str, Handler] = {
             "/configz": self._configz,
             "/metrics": self._metrics,

@@ -19,7 +19,7 @@ from kubesched.api.meta import KubeObject, Record
 from kubesched.api.pod import Pod
 from kubesched.api.storage import CSIDriver
 from kubesched.api.well_known import SELECTED_NODE, STORAGE_CLASS
-from kubesched.config.configuration import Profile
+from kubesched.config.configuration import ProfileConfig
 from kubesched.controllers.jobs import INDEX
 from kubesched.questions.sources.reading import ClusterReading, FoundConfiguration
 from kubesched.questions.sources.words import Words
@@ -285,7 +285,7 @@ def _settings(found: FoundConfiguration) -> config.SchedulerConfiguration | None
         return None
 
 
-def _other_profile(profile: Profile, anonymizer: Anonymizer) -> Profile:
+def _other_profile(profile: ProfileConfig, anonymizer: Anonymizer) -> ProfileConfig:
     """Arguments of plugins that are not kube-scheduler's are left out: only their authors know what is in them."""
     arguments = {
         name: anonymizer.other(args) for name, args in profile.plugin_config.items() if isinstance(args, Record)

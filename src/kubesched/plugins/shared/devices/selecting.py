@@ -9,17 +9,17 @@ from kubesched.api.devices import DeviceAttribute, DeviceClass, DeviceSelector
 from kubesched.api.quantity import parse_quantity
 from kubesched.cel import (
     AttributeValue,
+    CelDevice,
     CelError,
+    CompiledSelector,
     CompileError,
-    Device,
-    Selector,
     Version,
     compile_selector,
     view_device,
 )
 from kubesched.cel.costs import Interrupt
 from kubesched.cel.parser import parse
-from kubesched.cel.syntax import Bind, Call, Fold, Ident, Index, Literal, Node, Select, children
+from kubesched.cel.syntax import Bind, Call, Fold, Ident, Index, Literal, Select, SyntaxNode, children
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 
 _EXPRESSIONS_KEPT = 1024
@@ -32,7 +32,7 @@ class Expression:
         self.text = text
         self.fault = ""
         """Why it cannot be compiled."""
-        self._selector: Selector | None = None
+        self._selector: CompiledSelector | None = None
         self._answers: weakref.WeakKeyDictionary[DeviceKind, bool | str] = weakref.WeakKeyDictionary()
         self.names = attributes_read_by(text)
         """The attributes it can depend on; None for any."""
@@ -113,7 +113,7 @@ class Selectors:
         return found
 
 
-def _as_cel_sees(kind: DeviceKind) -> Device:
+def _as_cel_sees(kind: DeviceKind) -> CelDevice:
     return view_device(
         kind.driver,
         {name: _attribute(found) for name, found in kind.device.attributes.items()},
@@ -143,7 +143,7 @@ def attributes_read_by(expression: str) -> Names | None:
     return frozenset(names) if _collect(tree, {}, names) else None
 
 
-def _collect(node: Node, domains: dict[str, str], names: set[str]) -> bool:
+def _collect(node: SyntaxNode, domains: dict[str, str], names: set[str]) -> bool:
     """Add the names that are read; False if something else is done with attributes than reading one by its name.
 
     `domains` are variables that stand for the attributes of a domain.
@@ -179,7 +179,7 @@ def _collect(node: Node, domains: dict[str, str], names: set[str]) -> bool:
     return all(_collect(part, domains, names) for part in children(node))
 
 
-def _domain(node: Node, domains: dict[str, str]) -> str | None:
+def _domain(node: SyntaxNode, domains: dict[str, str]) -> str | None:
     """The domain whose attributes the node stands for: `device.attributes["domain"]`, or a variable for that."""
     match node:
         case Ident(name=name):

@@ -1,7 +1,8 @@
-"""The cache comparer: holds cache and queue against what the API server says, and repairs every difference.
+"""The cache debugger, as kube-scheduler has one: dumps of queue, cache and nominations for /debug and SIGUSR2, and the
+comparer, which holds cache and queue against what the API server says.
 
-kube-scheduler has one too, which only logs. A repair goes the way of all changes, through `Scheduler.handle`: a
-recording has it.
+kube-scheduler's comparer only logs; this one repairs every difference. A repair goes the way of all changes, through
+`Scheduler.handle`: a recording has it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
@@ -20,6 +21,7 @@ from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
 from kubesched.kube.reflector import Handler
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.scheduler import Scheduler
 
 COMPARE_EVERY = 15 * 60.0
@@ -164,3 +166,54 @@ def _stray(scheduler: Scheduler, key: str) -> Pod | None:
 def _node_of(scheduler: Scheduler, pod: Pod) -> str:
     placed = scheduler.state.placed(pod)
     return "" if placed is None else scheduler.state.nodes.names[placed.row]
+
+
+# -- dumps -------------------------------------------------------------------------------------------------------------
+
+
+def queue_dump(scheduler: Scheduler) -> dict[str, Any]:
+    """Which pods wait where, and why."""
+    queue = scheduler.queue
+    return {
+        "active": [_queued(each) for each in queue.active()],
+        "backoff": [_queued(each) for each in (*queue.backoff(), *queue.error_backoff())],
+        "unschedulable": [_queued(each) for each in queue.unschedulable()],
+        "inFlight": [each.key for each in queue.in_flight()],
+        "waitingOnPermit": {waiting.pod.key: waiting.pending_plugins for waiting in scheduler.waiting},
+    }
+
+
+def state_dump(scheduler: Scheduler) -> dict[str, Any]:
+    """What the cache has about every node."""
+    table, pods = scheduler.state.nodes, scheduler.state.pods
+    resources = table.resources
+    dump = {}
+    for name, row in sorted(table.row_of.items()):
+        placed = pods.on_row[row] if row < len(pods.on_row) else []
+        dump[name] = {
+            "isGhost": not bool(table.live[row]),
+            "allocatable": _amounts(resources, table.allocatable[:, row].tolist()),
+            "requested": _amounts(resources, table.requested[:, row].tolist()),
+            "pods": [each.pod.key for each in placed if not each.assumed],
+            "assumedPods": [each.pod.key for each in placed if each.assumed],
+        }
+    return dump
+
+
+def nominated_dump(scheduler: Scheduler) -> dict[str, list[str]]:
+    """Which pods are nominated to which nodes."""
+    nominated = scheduler.state.nominated
+    return {name: [pod.key for pod in nominated.on_node(name)] for name in sorted(nominated.nodes)}
+
+
+def _queued(queued: QueuedPod) -> dict[str, Any]:
+    return {
+        "pod": queued.key,
+        "attempts": queued.attempts,
+        "rejectedBy": sorted(queued.rejectors),
+        "gatedBy": queued.gating_plugin,
+    }
+
+
+def _amounts(ids: dict[str, int], amounts: list[int]) -> dict[str, int]:
+    return {name: amounts[i] for name, i in ids.items() if amounts[i]}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.config.duration import Duration
+from kubesched.api.duration import Duration
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ _NANOSECONDS = {
 }
 _PART = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]+)")
 _LIMIT = 2**63
+_LONGEST = 1000
+"""Characters. Python reads no number of thousands of digits."""
 
 
 class Duration(float):
@@ -28,7 +30,7 @@ class Duration(float):
     @classmethod
     def parse(cls, value: Any) -> Duration:
         """The duration in a string; ValueError says what was expected."""
-        nanoseconds = _parse(value) if isinstance(value, str) else None
+        nanoseconds = parse_nanoseconds(value) if isinstance(value, str) else None
         if nanoseconds is None:
             raise ValueError(f'expected a duration such as "10s" or "1m30s", got {json.dumps(value)}')
         return cls(nanoseconds / 10**9)
@@ -48,7 +50,10 @@ class Duration(float):
         return f"{sign}{shown}{_decimal(rest, 10**9)}s"
 
 
-def _parse(text: str) -> int | None:
+def parse_nanoseconds(text: str) -> int | None:
+    """What Go's time.ParseDuration reads; None if the text is no duration."""
+    if len(text) > _LONGEST:
+        return None
     unsigned = text[1:] if text[:1] in ("-", "+") else text
     if unsigned == "0":
         return 0

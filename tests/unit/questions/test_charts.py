@@ -1,13 +1,11 @@
-"""Plots: ticks are round, whatever is plotted."""
+"""Charts: ticks are round, whatever is drawn."""
 
 from __future__ import annotations
-
-import re
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.simulate.plots import Line, lines_over_time, round_seconds, rounded
+from kubesched.questions.charts import Line, lines_over_time, round_seconds, rounded
 
 
 @given(st.floats(1e-3, 1e9))
@@ -23,8 +21,8 @@ def test_step_of_time_is_no_smaller_and_not_much_larger(seconds: float) -> None:
 
 
 def ticks(*values: float, until: float, percent: bool = False) -> list[str]:
-    svg = lines_over_time([0.0, until], [Line("pods", "a", values)], percent=percent)
-    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    chart = lines_over_time([0.0, until], [Line("pods", "a", values)], percent=percent)
+    return [text for _, text in (*chart.grid, *chart.time_labels)]
 
 
 def test_ticks_are_round_and_reach_beyond_the_highest_value() -> None:
