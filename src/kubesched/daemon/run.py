@@ -25,8 +25,9 @@ from kubesched.daemon.metrics.client import RestClientMetrics, threadsafe
 from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options
 from kubesched.daemon.own_thread import OwnThread
+from kubesched.daemon.page import MakePage
 from kubesched.daemon.replica import Replica
-from kubesched.daemon.supervision import MakePage, Supervisor
+from kubesched.daemon.supervision import Supervisor
 from kubesched.daemon.version import version_text
 from kubesched.kube.authentication import Clients, clients_for, transport_for
 from kubesched.kube.client import Client, Throttle
