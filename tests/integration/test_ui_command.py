@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from kubesched.cli.main import main
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "nightly.yaml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "nightly.yaml"
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
 
 

@@ -248,7 +248,7 @@ def test_lease_goes_from_one_to_the_next(tmp_path: Path) -> None:
 
             async def lead(name: str) -> None:
                 leaders.append(name)
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.05)
 
             def elector(name: str) -> LeaderElector:
                 return LeaderElector(LeaseLock(client, namespace="leases", name="x"), name, config)
