@@ -8,9 +8,9 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any
 
 from kubesched.daemon.completion import Completed
-from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.log import Log
 from kubesched.daemon.log.setup import Logging
 from kubesched.daemon.metrics.client import LeaderElectionMetrics
@@ -36,6 +36,8 @@ from kubesched.kube.client import Client
 from kubesched.kube.event_record import ObjectReference
 from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock, new_identity
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.scheduler import Scheduler
 
 log = Log(__name__)
 
@@ -61,8 +63,8 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._elector = self._elector_on(connections) if settings.elects else None
 
-    async def live(self, logging: Logging, *, authentication: Client | None, authorization: Client | None) -> None:
-        """Everything at work, until a signal stops it or the lease is lost.
+    async def run(self, logging: Logging, *, authentication: Client | None, authorization: Client | None) -> None:
+        """Serve, lead and schedule until a signal stops it or the lease is lost.
 
         The clients are for asking about users of the endpoints; without them no user is known.
         """
@@ -217,3 +219,54 @@ async def _serving(server: SecureServer | None) -> AsyncIterator[None]:
     finally:
         if server is not None:
             await server.stop()
+
+
+# -- dumps, for /debug and for SIGUSR2 --------------------------------------------------------------------------------
+
+
+def queue_dump(scheduler: Scheduler) -> dict[str, Any]:
+    """Which pods wait where, and why."""
+    queue = scheduler.queue
+    return {
+        "active": [_queued(each) for each in queue.active()],
+        "backoff": [_queued(each) for each in (*queue.backoff(), *queue.error_backoff())],
+        "unschedulable": [_queued(each) for each in queue.unschedulable()],
+        "inFlight": [each.key for each in queue.in_flight()],
+        "waitingOnPermit": {waiting.pod.key: waiting.pending_plugins for waiting in scheduler.waiting},
+    }
+
+
+def state_dump(scheduler: Scheduler) -> dict[str, Any]:
+    """What the cache has about every node."""
+    table, pods = scheduler.state.nodes, scheduler.state.pods
+    resources = table.resources
+    dump = {}
+    for name, row in sorted(table.row_of.items()):
+        placed = pods.on_row[row] if row < len(pods.on_row) else []
+        dump[name] = {
+            "isGhost": not bool(table.live[row]),
+            "allocatable": _amounts(resources, table.allocatable[:, row].tolist()),
+            "requested": _amounts(resources, table.requested[:, row].tolist()),
+            "pods": [each.pod.key for each in placed if not each.assumed],
+            "assumedPods": [each.pod.key for each in placed if each.assumed],
+        }
+    return dump
+
+
+def nominated_dump(scheduler: Scheduler) -> dict[str, list[str]]:
+    """Which pods are nominated to which nodes."""
+    nominated = scheduler.state.nominated
+    return {name: [pod.key for pod in nominated.on_node(name)] for name in sorted(nominated.nodes)}
+
+
+def _queued(queued: QueuedPod) -> dict[str, Any]:
+    return {
+        "pod": queued.key,
+        "attempts": queued.attempts,
+        "rejectedBy": sorted(queued.rejectors),
+        "gatedBy": queued.gating_plugin,
+    }
+
+
+def _amounts(ids: dict[str, int], amounts: list[int]) -> dict[str, int]:
+    return {name: amounts[i] for name, i in ids.items() if amounts[i]}

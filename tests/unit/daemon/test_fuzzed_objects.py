@@ -19,9 +19,9 @@ from kubesched.api.kinds import WATCHED, Kind
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.daemon.dumps import queue_dump, state_dump
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
+from kubesched.daemon.supervision import queue_dump, state_dump
 from kubesched.kube.decoding import RecordCodec
 from kubesched.kube.errors import UnreachableError
 from kubesched.kube.events import EventRecorder

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import socket
-from collections.abc import Callable, Iterable, Mapping
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, Protocol
 
 from aiohttp import web
 
+from kubesched.daemon.checks import TLS_VERSIONS, OptionsError
 from kubesched.daemon.log import Log
+from kubesched.daemon.options import Options
 from kubesched.daemon.serving.authentication import Authenticator
 from kubesched.daemon.serving.authorities import Authorities, AuthoritySource
 from kubesched.daemon.serving.connections import Connections
 from kubesched.daemon.serving.endpoints import Endpoints, Served
 from kubesched.daemon.serving.guard import Authorizer, headers_of, require_authorization
 from kubesched.daemon.serving.reviews import AccessReviewer, ReviewApi, TokenReviewer
-from kubesched.daemon.serving.tls import serving_tls
 from kubesched.http.access import RefusalLimiter, guard
 from kubesched.http.listen import bind, host_and_port
+from kubesched.http.tls import ServedCertificate, ServingTls, read_certificate
+from kubesched.kube.self_signed import kept_in, of_localhost
 
 SHUTDOWN_SECONDS = 5.0
+NAME = "kube-scheduler"
+"""What files in --cert-dir are called."""
 
 log = Log(__name__)
 
@@ -151,3 +160,55 @@ class SecureServer:
     def _trust(self, authorities: Authorities) -> None:
         self._tls.trust(authorities.both)
         self._authenticator.trust(authorities)
+
+
+# -- TLS as the flags ask for it --------------------------------------------------------------------------------------
+
+
+def serving_tls(options: Options, now: datetime.datetime) -> ServingTls:
+    """UserError if certificates or cipher suites cannot be used."""
+    by_name = [
+        read_certificate(pair.cert_file, pair.key_file, pair.names, flag="--tls-sni-cert-key")
+        for pair in options.tls_sni_cert_key
+    ]
+    return ServingTls(
+        _default_certificate(options, now),
+        by_name,
+        ciphers=openssl_ciphers(options.tls_cipher_suites),
+        minimum_version=TLS_VERSIONS.get(options.tls_min_version, ssl.TLSVersion.TLSv1_2),
+    )
+
+
+def _default_certificate(options: Options, now: datetime.datetime) -> ServedCertificate:
+    if options.tls_cert_file or options.tls_private_key_file:
+        return read_certificate(options.tls_cert_file, options.tls_private_key_file, flag="--tls-cert-file")
+    if not options.cert_dir:
+        return ServedCertificate(of_localhost(now))
+    try:
+        return ServedCertificate(kept_in(Path(options.cert_dir), NAME, now))
+    except OSError as error:
+        raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
+
+
+def _table() -> Iterator[tuple[str, str]]:
+    text = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[1:]:
+        name, openssl_name = line.split("\t")
+        yield name, openssl_name
+
+
+OPENSSL_NAMES = dict(_table())
+ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
+"""The suites of TLS 1.3, which cannot be chosen."""
+
+
+def openssl_ciphers(names: Iterable[str]) -> str:
+    """What OpenSSL calls a choice of suites; OptionsError for a name that is not known."""
+    chosen = []
+    for name in names:
+        if name in ALWAYS_ON:
+            continue
+        if name not in OPENSSL_NAMES:
+            raise OptionsError(f"Cipher suite {name} not supported or doesn't exist")
+        chosen.append(OPENSSL_NAMES[name])
+    return ":".join(dict.fromkeys(chosen))
