@@ -27,7 +27,7 @@ import aiohttp
 import uvloop
 from tests.unit.kube.certificates import authority, server_context
 
-from kubesched.daemon.allocator import map_large_buffers
+from kubesched.daemon.run import map_large_buffers
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.credentials import FixedAuthorization, bearer
 from kubesched.kube.dialing import Dialer

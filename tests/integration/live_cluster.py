@@ -16,8 +16,9 @@ from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.api.quantity import parse_quantity
+from kubesched.http.tls import server_context
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, server_context, write_kubeconfig
+from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig
 
 T = TypeVar("T")
 
@@ -228,10 +229,7 @@ class LiveCluster:
 
     def _make_certificate(self) -> None:
         made = self_signed(["127.0.0.1", "localhost"])
-        certificate, key = self._directory / "server.crt", self._directory / "server.key"
-        certificate.write_bytes(made.chain)
-        key.write_bytes(made.key)
-        self._tls, self.authority = server_context(certificate, key), made.chain
+        self._tls, self.authority = server_context(made), made.chain
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)

@@ -8,9 +8,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from kubesched.daemon.flags.parsing import FLAGS
+from kubesched.daemon.page import ObservedReplica
 from kubesched.daemon.run import main
-from kubesched.daemon.serving.page import Page
-from kubesched.daemon.supervision import Subject
+from kubesched.daemon.serving.server import ServedPage
 
 
 class _Run(click.Command):
@@ -36,7 +36,7 @@ def run(arguments: tuple[str, ...]) -> None:
     sys.exit(main(arguments, make_page=_page))
 
 
-def _page(subject: Subject) -> Page:
+def _page(subject: ObservedReplica) -> ServedPage:
     from kubesched.ui.daemon_page import DaemonPage  # only with --ui-port: a scheduler without it need not load it
 
     return DaemonPage(subject)

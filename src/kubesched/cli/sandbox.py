@@ -27,18 +27,18 @@ from kubesched.cli.printing import console
 from kubesched.cli.sandbox_summary import TRY_NEXT, Transcript, heading_of, line, print_beginning, summary
 from kubesched.cli.terminal.screen import Surroundings
 from kubesched.cli.terminal.show import TerminalView
-from kubesched.cli.ui import started
 from kubesched.config import Features
 from kubesched.config.features import POD_GROUP_GATES
 from kubesched.framework.profile import ProfileError
+from kubesched.http.access import ExposedError
 from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
-from kubesched.sandbox.http import ExposedError, Rule, parse_fault
+from kubesched.sandbox.http import Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage, play
 from kubesched.scheduler import garbage
 from kubesched.ui.server import PageServer
-from kubesched.ui.sources.sandbox import observe_sandbox
+from kubesched.ui.sources.scheduler import observe_scheduler
 
 _TOKEN_BYTES = 18
 """So that the address of the page fits a line of 60 columns; it can still not be guessed."""
@@ -172,9 +172,17 @@ async def _run(
 async def _page(box: Sandbox, plan: Plan, said: Said, port: int, stack: contextlib.AsyncExitStack) -> str:
     """Serve the web page until the stack unwinds. Its address."""
     clock = asyncio.get_running_loop().time
-    observed = observe_sandbox(box, plan.configuration, clock=clock, plugins=plan.plugins, saying=lambda: said.text)
+    observed = observe_scheduler(
+        box.scheduler,
+        plan.configuration,
+        kind="sandbox",
+        title=f"sandbox at {box.server.url}",
+        clock=clock,
+        plugins=plan.plugins,
+        saying=lambda: said.text,
+    )
     server = PageServer(observed, port=port, token=secrets.token_urlsafe(_TOKEN_BYTES))
-    await started(server)
+    await server.start()
     stack.push_async_callback(server.stop)
     return server.url
 

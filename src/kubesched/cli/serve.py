@@ -12,18 +12,16 @@ from math import inf
 import click
 import uvloop
 
-from kubesched.api.errors import UserError
-from kubesched.cli.input import describe
 from kubesched.cli.offline import Policy, config_option, feature_gates_option, manifests_of, policy_of
 from kubesched.cli.source import DurationType, source, source_options
 from kubesched.config import Features
 from kubesched.framework.budget import LIMIT, Budget
-from kubesched.sandbox.http.security import check_exposure
+from kubesched.http.access import BearerToken, check_exposure
+from kubesched.http.tls import tls_context
 from kubesched.scheduler import garbage
 from kubesched.serve.age import Files, Followed
 from kubesched.serve.cluster import ServedCluster
 from kubesched.serve.following import following
-from kubesched.serve.guard import Token, tls_context
 from kubesched.serve.questions import Questions
 from kubesched.serve.server import LARGEST_BODY, MOST_AT_ONCE, QuestionServer, Settings
 from kubesched.serve.what_if import WhatIfs
@@ -96,7 +94,7 @@ def serve(
     settings = Settings(
         host=host,
         port=port,
-        token=None if client_ca_file and not token_file else Token(token_file),
+        token=None if client_ca_file and not token_file else BearerToken(token_file),
         tls=tls,
         largest_body=max_body,
         most_at_once=max_questions,
@@ -120,10 +118,7 @@ async def _serve(
     async with current as followed:
         questions = Questions(cluster, followed, timeout=settings.timeout or inf)
         server = QuestionServer(questions, WhatIfs(cluster, followed, timeout=what_if_timeout), settings)
-        try:
-            await server.start()
-        except OSError as error:
-            raise UserError(describe(error, f"port {server.port}")) from None
+        await server.start()
         try:
             click.echo(f"Listening on {server.url}")
             if settings.token is not None and tells_token:

@@ -13,8 +13,8 @@ from contextlib import AbstractAsyncContextManager
 import click
 import uvloop
 
-from kubesched.api.errors import UserError, located
-from kubesched.cli.input import describe, read, refuse
+from kubesched.api.errors import located
+from kubesched.cli.input import read, refuse
 from kubesched.cli.offline import Policy, asked, config_option, feature_gates_option, policy_of, seed_option
 from kubesched.cli.printing import console
 from kubesched.cli.source import source, source_options
@@ -97,7 +97,7 @@ async def _serve(served: AbstractAsyncContextManager[PageServer], *, opens: bool
         ended = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
-        await started(server)
+        await server.start()
         try:
             console().print(f"{server.url}\nCtrl-C ends it.", soft_wrap=True)
             if opens:
@@ -105,11 +105,3 @@ async def _serve(served: AbstractAsyncContextManager[PageServer], *, opens: bool
             await ended.wait()
         finally:
             await server.stop()
-
-
-async def started(server: PageServer) -> None:
-    """Start it. UserError if the port is taken."""
-    try:
-        await server.start()
-    except OSError as error:
-        raise UserError(describe(error, f"port {server.port} for the page")) from error

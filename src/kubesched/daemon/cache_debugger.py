@@ -16,10 +16,10 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.daemon.informers import Informers
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
+from kubesched.kube.informers import Informers
 from kubesched.kube.reflector import Handler
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.scheduler import Scheduler

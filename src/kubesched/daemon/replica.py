@@ -13,7 +13,6 @@ from typing import IO, Any
 
 from kubesched.daemon.cache_debugger import CacheComparer
 from kubesched.daemon.completion import Completed
-from kubesched.daemon.informers import Informers
 from kubesched.daemon.live_client import LiveClient
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.census import Census
@@ -25,12 +24,13 @@ from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Shadow, log_and_count, shadow_of
 from kubesched.daemon.yielding_sink import YieldingSink
 from kubesched.extenders.http_extender import close_all, extenders_of
-from kubesched.extenders.originals import originals_for
 from kubesched.framework.budget import TURN, Budget
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
 from kubesched.kube.authentication import Clients
 from kubesched.kube.events import EventRecorder
+from kubesched.kube.informers import Informers
+from kubesched.kube.originals import originals_for
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler import garbage
 from kubesched.scheduler.gathering import Gathering

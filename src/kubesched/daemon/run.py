@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import shutil
 import sys
@@ -15,7 +16,6 @@ import msgspec
 import uvloop
 
 from kubesched.api.errors import UserError
-from kubesched.daemon import allocator
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
 from kubesched.daemon.flags.parsing import FlagError
@@ -25,8 +25,9 @@ from kubesched.daemon.metrics.client import RestClientMetrics, threadsafe
 from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options
 from kubesched.daemon.own_thread import OwnThread
+from kubesched.daemon.page import MakePage
 from kubesched.daemon.replica import Replica
-from kubesched.daemon.supervision import MakePage, Supervisor
+from kubesched.daemon.supervision import Supervisor
 from kubesched.daemon.version import version_text
 from kubesched.kube.authentication import Clients, clients_for, transport_for
 from kubesched.kube.client import Client, Throttle
@@ -40,6 +41,10 @@ from kubesched.scheduler.recording.recording import open_recording
 
 HANG_UP_WITHIN = 2.0
 """Seconds after which connections are left to the end of the process: the thread that has them may be stuck."""
+
+LARGE_BUFFER = 256 << 10
+"""Bytes. Columns of 32,000 nodes and more are that large, too; smaller ones are as fast to get as ever."""
+_M_MMAP_THRESHOLD = -3  # of malloc.h
 
 _REVIEW_CONNECTIONS = 4
 _NO_LIMIT = -1.0
@@ -69,7 +74,7 @@ def main(arguments: Sequence[str], command: str = "kubesched run", *, make_page:
             log.info("Wrote configuration to", file=write_configuration(settings))
             return 0
         garbage.collect_seldom()
-        allocator.map_large_buffers()
+        map_large_buffers()
         with OwnThread("scheduling") as scheduling:
             uvloop.run(_run(settings, logging, os.environ, scheduling, make_page))
         log.info("Requested to terminate, exiting")
@@ -81,6 +86,21 @@ def main(arguments: Sequence[str], command: str = "kubesched run", *, make_page:
         return _refuse(error)
     finally:
         logging.stop()
+
+
+def map_large_buffers() -> None:
+    """Have glibc's malloc give large buffers pages of their own, which go back to the system when they are freed.
+
+    uvloop has a buffer of 256 kB for every connection with TLS, of which most is never touched. By default malloc takes
+    such buffers from its heap once the first of them was freed. Then small objects settle in the holes that closed
+    connections leave, new buffers begin beyond them, and a process that loses its connections again and again grows
+    for a long time: docs/reliability.md has the figures. Where the C library is another one, nothing changes.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    mallopt(_M_MMAP_THRESHOLD, LARGE_BUFFER)
 
 
 def _refuse(error: UserError) -> int:
@@ -135,7 +155,7 @@ async def _run(
             def reviewing(kubeconfig: str) -> Client | None:
                 return _review_client(kubeconfig, environ, from_main) if settings.serves else None
 
-            await supervisor.live(
+            await supervisor.run(
                 logging,
                 authentication=reviewing(options.authentication_kubeconfig),
                 authorization=reviewing(options.authorization_kubeconfig),

@@ -8,7 +8,6 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass
 
 from kubesched.daemon.cache_debugger import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.completion import Completed
@@ -18,8 +17,9 @@ from kubesched.daemon.metrics.client import LeaderElectionMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
 from kubesched.daemon.own_thread import OwnThread
+from kubesched.daemon.page import MakePage, ObservedReplica
 from kubesched.daemon.replica import FLUSH_WITHIN, Replica, running
-from kubesched.daemon.serving.endpoints import Call, Served
+from kubesched.daemon.serving.endpoints import Served
 from kubesched.daemon.serving.health import (
     PING,
     HealthCheck,
@@ -29,8 +29,7 @@ from kubesched.daemon.serving.health import (
     skipped_check,
     thread_check,
 )
-from kubesched.daemon.serving.page import Page
-from kubesched.daemon.serving.server import SecureServer
+from kubesched.daemon.serving.server import SecureServer, ServedPage
 from kubesched.daemon.version import VersionInfo
 from kubesched.kube.authentication import Clients
 from kubesched.kube.client import Client
@@ -39,22 +38,6 @@ from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock, new_identity
 
 log = Log(__name__)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What a web page is about: a replica, to be touched only in the thread that schedules."""
-
-    replica: Replica
-    settings: Completed
-    call: Call
-    """Calls a function there, between two things that happen there."""
-    leads: Callable[[], bool]
-    """Whether it is this replica's turn to decide."""
-
-
-MakePage = Callable[[Subject], Page]
-"""Makes the page of --ui-port. What it is made of is above this package, so whoever starts the daemon brings it."""
 
 
 class Supervisor:
@@ -78,8 +61,8 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._elector = self._elector_on(connections) if settings.elects else None
 
-    async def live(self, logging: Logging, *, authentication: Client | None, authorization: Client | None) -> None:
-        """Everything at work, until a signal stops it or the lease is lost.
+    async def run(self, logging: Logging, *, authentication: Client | None, authorization: Client | None) -> None:
+        """Serve, lead and schedule until a signal stops it or the lease is lost.
 
         The clients are for asking about users of the endpoints; without them no user is known.
         """
@@ -173,12 +156,12 @@ class Supervisor:
             call=self._scheduling.call,
         )
 
-    def _page(self) -> Page | None:
+    def _page(self) -> ServedPage | None:
         if not self._settings.options.ui_port or self._make_page is None:
             return None
         elector = self._elector
         leads = (lambda: True) if elector is None else (lambda: elector.is_leader)
-        return self._make_page(Subject(self._replica, self._settings, self._scheduling.call, leads))
+        return self._make_page(ObservedReplica(self._replica, self._settings, self._scheduling.call, leads))
 
     def _resource_lines(self) -> Iterable[str]:
         if self._elector is not None and not self._elector.is_leader:

@@ -16,8 +16,8 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.config.configuration import ExtenderConfig
 from kubesched.extenders import wire
 from kubesched.extenders.client import ExtenderClient, PostError, without_password
-from kubesched.extenders.originals import Originals, is_mentioned, managed_resources
 from kubesched.framework.extender import ExtenderError, Filtered, NodeVictims, SparedVictims
+from kubesched.kube.originals import Originals, is_mentioned, managed_resources
 
 DEFAULT_TIMEOUT = 5.0
 log = logging.getLogger(__name__)

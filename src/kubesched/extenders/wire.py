@@ -13,8 +13,8 @@ import msgspec
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.extenders.originals import Originals
 from kubesched.framework.extender import Filtered, NodeVictims, SparedVictims
+from kubesched.kube.originals import Originals
 
 T = TypeVar("T")
 _Object = TypeVar("_Object", bound=KubeObject)

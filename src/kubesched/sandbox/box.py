@@ -14,10 +14,11 @@ from kubesched import config
 from kubesched.api.kinds import PODS, Object
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
+from kubesched.http.tls import server_context
 from kubesched.sandbox.api import Api, Stamps, bootstrap
 from kubesched.sandbox.chronicle import Chronicle
 from kubesched.sandbox.controllers import Runner, standard_controllers
-from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, server_context, write_kubeconfig
+from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig
 from kubesched.sandbox.nodes import HollowNodes, publish_gpus
 from kubesched.sandbox.scheduling import SchedulerInside
 from kubesched.sandbox.store import SqliteStore, Store
@@ -54,7 +55,7 @@ class Sandbox:
     """A running cluster. To be started and stopped on an event loop."""
 
     def __init__(self, plan: Plan) -> None:
-        """ValueError if it must not listen on the planned address."""
+        """ExposedError if it must not listen on the planned address."""
         self._plan = plan
         self._store = SqliteStore(plan.data_dir) if plan.data_dir else Store()
         self._folder = tempfile.TemporaryDirectory(prefix="kubesched-sandbox-")
@@ -81,7 +82,7 @@ class Sandbox:
         return self._plan.schedules
 
     async def start(self) -> None:
-        """OSError if the port is taken or the kubeconfig cannot be written, ApiError if a node cannot be."""
+        """ListenError if the port is taken, OSError if the kubeconfig, ApiError if a node cannot be written."""
         running = asyncio.get_running_loop()
         began = running.time()
         self.chronicle = Chronicle(lambda: running.time() - began)
@@ -131,8 +132,4 @@ class Sandbox:
             return None
         made = self_signed({"localhost", "127.0.0.1", self._plan.host} - {"0.0.0.0", "::"})
         self._authority = made.chain
-        certificate, key = Path(self._folder.name, "tls.crt"), Path(self._folder.name, "tls.key")
-        certificate.write_bytes(made.chain)
-        key.touch(mode=0o600)
-        key.write_bytes(made.key)
-        return server_context(certificate, key)
+        return server_context(made)

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from contextlib import asynccontextmanager
 
 from kubesched.api.kinds import VERSIONS_BY_SERVER, Kind
-from kubesched.daemon.informers import Informers
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.discovered import source_of
 from kubesched.kube.errors import ApiStatusError, KubeError
+from kubesched.kube.informers import Informers
 from kubesched.kube.transport import user_agent
 from kubesched.questions.sources.live import ESSENTIAL, ROLE, LiveClusterError
 from kubesched.questions.sources.reading import Unreadable

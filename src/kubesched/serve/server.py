@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from kubesched.api.errors import UserError
 from kubesched.framework.errors import PluginError
+from kubesched.http.access import BearerToken, any_name, check_exposure, guard, refuse_foreign, require_credentials
+from kubesched.http.errors import errors_as_documents, json_response
+from kubesched.http.listen import HttpServer
 from kubesched.questions.given import AskedError
 from kubesched.questions.output import API_VERSION
 from kubesched.serve.age import NotReadyError
-from kubesched.serve.guard import Guard, Handler, Token
 from kubesched.serve.openapi import QUESTIONS, described
 from kubesched.serve.questions import TIMEOUT, Asking, Question, Questions, QuestionTimeoutError
 from kubesched.serve.what_if import BusyError, WhatIfQuestion, WhatIfs
 
 LARGEST_BODY = 4 << 20
 MOST_AT_ONCE = 64
+PROBES = ("/healthz", "/readyz")
+"""Paths that everybody may ask for."""
 
-_KEPT = ("Allow", "Retry-After", "WWW-Authenticate")
-"""Headers of a refusal that say what to do."""
-_REFUSALS: tuple[tuple[type[UserError], int], ...] = (
-    (AskedError, 422),
-    (BusyError, 429),
-    (NotReadyError, 503),
-    (QuestionTimeoutError, 504),
-    (UserError, 400),
-)
-
-log = logging.getLogger(__name__)
-
-_encoder = msgspec.json.Encoder()
+_CODES: dict[type[Exception], int] = {
+    AskedError: 422,
+    BusyError: 429,
+    NotReadyError: 503,
+    QuestionTimeoutError: 504,
+    PluginError: 500,
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 0
-    token: Token | None = None
+    token: BearerToken | None = None
     """None if only client certificates count."""
     tls: ssl.SSLContext | None = None
     largest_body: int = LARGEST_BODY
@@ -59,40 +56,31 @@ class QuestionServer:
 
     def __init__(self, questions: Questions, what_ifs: WhatIfs, settings: Settings) -> None:
         """ExposedError if the address would be open to others."""
-        self.port = settings.port
+        check_exposure(settings.host, has_token=True, has_tls=settings.tls is not None)
         self._questions = questions
         self._what_ifs = what_ifs
         self._settings = settings
         self._under_way = 0
-        self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
+        self._listening = HttpServer(self._application(), settings.host, settings.port, tls=settings.tls)
 
     @property
     def url(self) -> str:
-        settings = self._settings
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        return f"{'http' if settings.tls is None else 'https'}://{host}:{self.port}"
+        return self._listening.url
 
     async def start(self) -> None:
-        """Listen. OSError if the port is taken."""
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._settings.host, self.port, ssl_context=self._settings.tls)
-        try:
-            await site.start()
-        except OSError:
-            await self._runner.cleanup()
-            raise
-        self.port = self._runner.addresses[0][1]
+        """Listen. ListenError if the port is taken."""
+        await self._listening.start()
 
     async def stop(self) -> None:
         """Finish what is under way, within a second."""
         self._what_ifs.close()
-        await self._runner.cleanup()
+        await self._listening.stop()
 
     def _application(self) -> web.Application:
         settings = self._settings
-        guard = Guard(settings.host, settings.token, settings.tls)
+        may_ask = guard(refuse_foreign(any_name), require_credentials(settings.token, open_paths=PROBES))
         app = web.Application(
-            middlewares=[_errors_as_documents, guard.middleware()], client_max_size=settings.largest_body
+            middlewares=[errors_as_documents(API_VERSION, _CODES), may_ask], client_max_size=settings.largest_body
         )
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -109,7 +97,7 @@ class QuestionServer:
         return web.Response(text="ok")
 
     async def _openapi(self, request: web.Request) -> web.Response:
-        return _json(described())
+        return json_response(described())
 
     def _answering(self, kind: type[Asking]) -> Handler:
         decoder = msgspec.json.Decoder(kind)
@@ -122,7 +110,7 @@ class QuestionServer:
             try:
                 async with asyncio.timeout(self._settings.timeout):
                     body = await request.read()
-                return _json(await self._answer(decoder.decode(body)))
+                return json_response(await self._answer(decoder.decode(body)))
             finally:
                 self._under_way -= 1
 
@@ -133,42 +121,3 @@ class QuestionServer:
             return await self._what_ifs.ask(question)
         assert isinstance(question, Question)
         return self._questions.ask(question)
-
-
-@web.middleware
-async def _errors_as_documents(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What who asks can put right is said; mistakes of this program are logged, and said to be such."""
-    try:
-        return await handler(request)
-    except msgspec.DecodeError as error:
-        return _refusal(400, _shape(error))
-    except UserError as error:
-        code = next(code for kind, code in _REFUSALS if isinstance(error, kind))
-        return _refusal(code, *error.lines, headers={"Retry-After": "1"} if code in (429, 503) else {})
-    except TimeoutError:
-        return _refusal(408, "the question did not arrive in time")
-    except PluginError as error:
-        log.error("a plugin failed", exc_info=error.cause)
-        return _refusal(500, str(error))
-    except web.HTTPException as error:
-        kept = {name: error.headers[name] for name in _KEPT if name in error.headers}
-        return _refusal(error.status, error.text or error.reason, headers=kept)
-    except Exception:
-        log.exception("a question could not be answered")
-        return _refusal(500, "a mistake in kubesched: its log says more")
-
-
-def _shape(error: msgspec.DecodeError) -> str:
-    """What msgspec says of JSON that it cannot read, with the path first, as everywhere else."""
-    text, _, place = str(error).rpartition(" - at `$")
-    return f"{place[:-1].lstrip('.') or 'body'}: {text}" if text else f"body: {error}"
-
-
-def _refusal(status: int, *lines: str, headers: dict[str, str] | None = None) -> web.Response:
-    document = {"apiVersion": API_VERSION, "kind": "Error", "code": status, "errors": list(lines)}
-    return _json(document, status=status, headers=headers)
-
-
-def _json(document: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    body = _encoder.encode(document)
-    return web.Response(body=body, status=status, content_type="application/json", headers=headers)

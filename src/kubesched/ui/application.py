@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from aiohttp import web
-from aiohttp.typedefs import Middleware
+from aiohttp.typedefs import Handler, Middleware
 
-from kubesched.ui.endpoints import SHOWN, TRAVEL, errors_as_documents, routes
-from kubesched.ui.guard import add_headers
+from kubesched.framework.errors import PluginError
+from kubesched.http.access import Check, refuse_foreign
+from kubesched.http.errors import errors_as_documents
+from kubesched.questions.output import API_VERSION
+from kubesched.ui.endpoints import SHOWN, TRAVEL, routes
 from kubesched.ui.shown import Shown
 from kubesched.ui.stream import PAGES
 from kubesched.ui.travel import TimeTravel
@@ -18,14 +21,28 @@ from kubesched.ui.travel import TimeTravel
 LARGEST_BODY = 256 << 10
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
 
-Serve = Callable[[web.Request], Awaitable[web.Response]]
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every answer. All that the page shows comes from a cluster, so nothing in it may ever become script or style."""
 
 
 def page_application(
     shown: Shown, middlewares: Sequence[Middleware] = (), travel: TimeTravel | None = None
 ) -> web.Application:
     """All that the page is made of. Its addresses are relative, so it can be under any path that ends with a slash."""
-    app = web.Application(middlewares=[*middlewares, errors_as_documents], client_max_size=LARGEST_BODY)
+    app = web.Application(
+        middlewares=[*middlewares, errors_as_documents(API_VERSION, {PluginError: 500})], client_max_size=LARGEST_BODY
+    )
     app[SHOWN] = shown
     if travel is not None:
         app[TRAVEL] = travel
@@ -35,6 +52,25 @@ def page_application(
     for path, file, kind in static_files():
         app.router.add_get(path, _file(file, kind))
     return app
+
+
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer, errors and refusals among them."""
+    response.headers.update(HEADERS)
+    response.headers.pop("Server", None)
+
+
+def refuse_other_sites(is_this_server: Callable[[str], bool]) -> Check:
+    """Check that a request comes from the page itself. A link to the page may come from anywhere."""
+    refuse = refuse_foreign(is_this_server)
+
+    async def check(request: web.Request) -> None:
+        await refuse(request)
+        is_link = request.path in ("/", "/ui", "/ui/")
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") and not is_link:
+            raise web.HTTPForbidden(text="requests of other web pages are not answered\n")
+
+    return check
 
 
 def close_pages(app: web.Application) -> None:
@@ -56,7 +92,7 @@ def _in_folder(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversa
             yield (prefix if entry.name == "index.html" else f"{prefix}{entry.name}"), entry, kind
 
 
-def _file(entry: Traversable, kind: str) -> Serve:
+def _file(entry: Traversable, kind: str) -> Handler:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(body=entry.read_bytes(), content_type=kind, charset="utf-8")
 

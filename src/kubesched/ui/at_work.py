@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
 
-from kubesched.daemon.serving.endpoints import Call
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.shown import keep_sampling
 from kubesched.ui.views import Views
@@ -51,7 +50,7 @@ class AtWork:
         self,
         attach: Callable[[], Observed],
         detach: Callable[[Observed], None],
-        call: Call,
+        call: Callable[[Callable[[], Any]], Awaitable[Any]],
     ) -> None:
         """`attach` and `detach` are called in the thread, by `call`."""
         self._attach = attach

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
 from aiohttp import web
-from aiohttp.typedefs import Middleware
 from multidict import CIMultiDict
 
-from kubesched.daemon.supervision import Subject
-from kubesched.sandbox.http.security import is_loopback
-from kubesched.ui.application import LARGEST_BODY, close_pages, page_application, static_files
+from kubesched.daemon.page import ObservedReplica
+from kubesched.http.access import guard, is_address, is_loopback
+from kubesched.ui.application import (
+    LARGEST_BODY,
+    add_headers,
+    close_pages,
+    page_application,
+    refuse_other_sites,
+    static_files,
+)
 from kubesched.ui.at_work import AtWork
 from kubesched.ui.endpoints import read_body
-from kubesched.ui.guard import Handler, add_headers, why_foreign
 from kubesched.ui.sources.daemon import attached, detached
 
 ROOT = "/ui"
@@ -28,9 +32,9 @@ _LONGEST_TOKEN = 3_900
 
 
 class DaemonPage:
-    """A `Page` of the daemon."""
+    """A `ServedPage` of the daemon."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: ObservedReplica) -> None:
         self._shown = AtWork(lambda: attached(subject), lambda observed: detached(subject, observed), subject.call)
         self._app: web.Application = page_application(self._shown)
         self._app.router.add_post("/sign-in", sign_in)
@@ -44,8 +48,9 @@ class DaemonPage:
         return CIMultiDict(request.headers, Authorization=f"Bearer {token}")
 
     def application(self, middlewares: Iterable[Any], is_this_server: Callable[[str], bool]) -> web.Application:
-        is_ours = lambda name: is_loopback(name) or _is_address(name) or is_this_server(name)  # noqa: E731
-        root = web.Application(middlewares=[_foreign_refused(is_ours), *middlewares], client_max_size=LARGEST_BODY)
+        # An address is nobody's name: no other site can be at it and be this server as well.
+        from_here = refuse_other_sites(lambda name: is_loopback(name) or is_address(name) or is_this_server(name))
+        root = web.Application(middlewares=[guard(from_here), *middlewares], client_max_size=LARGEST_BODY)
         root.on_response_prepare.append(add_headers)
         root.router.add_get("/", _to_page)
         root.router.add_get(ROOT, _to_page)
@@ -80,23 +85,5 @@ def _cookie_name(request: web.Request) -> str:
     return f"__Host-kubesched-ui-{request.host.rpartition(':')[2] if ':' in request.host else 443}"
 
 
-def _foreign_refused(is_this_server: Callable[[str], bool]) -> Middleware:
-    @web.middleware
-    async def refusing(request: web.Request, handler: Handler) -> web.StreamResponse:
-        mistake = why_foreign(request, is_this_server)
-        return web.Response(status=403, text=mistake) if mistake else await handler(request)
-
-    return refusing
-
-
 async def _to_page(request: web.Request) -> web.Response:
     return web.Response(status=303, headers={"Location": f"{ROOT}/"})
-
-
-def _is_address(name: str) -> bool:
-    """An address is nobody's name: no other site can be at it and be this server as well."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

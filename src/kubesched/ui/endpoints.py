@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
 
-from kubesched.api.errors import UserError
-from kubesched.framework.errors import PluginError
+from kubesched.http.errors import json_response
 from kubesched.questions import html
 from kubesched.questions.output import document, plain
-from kubesched.ui.guard import Handler
 from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.asking import TryError
 from kubesched.ui.model.help import help_for, help_for_all
@@ -60,19 +58,6 @@ def routes() -> list[web.AbstractRouteDef]:
     ]
 
 
-@web.middleware
-async def errors_as_documents(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What a user can put right is said; nothing else is hidden."""
-    try:
-        return await handler(request)
-    except UserError as error:
-        return _refusal(400, error.lines)
-    except PluginError as error:
-        return _refusal(500, (str(error),))
-    except web.HTTPException as error:
-        return _refusal(error.status, (error.text or error.reason,))
-
-
 async def about(request: web.Request) -> web.Response:
     return _answer("About", await _ask(request, Views.about))
 
@@ -89,7 +74,7 @@ async def slices(request: web.Request) -> web.Response:
 
 async def headroom(request: web.Request) -> web.Response:
     rooms = await _ask(request, lambda views: views.rooms())
-    return _json({"kind": "Headroom", "rooms": plain(rooms)})
+    return json_response({"kind": "Headroom", "rooms": plain(rooms)})
 
 
 async def pending(request: web.Request) -> web.Response:
@@ -99,7 +84,7 @@ async def pending(request: web.Request) -> web.Response:
 async def pending_pods(request: web.Request) -> web.Response:
     offset, group = _number(request.query.get("offset", "0")), request.match_info["group"]
     total, pods = await _ask(request, lambda views: views.pending.pods_of(group, offset))
-    return _json({"kind": "PendingPods", "total": total, "offset": offset, "pods": plain(pods)})
+    return json_response({"kind": "PendingPods", "total": total, "offset": offset, "pods": plain(pods)})
 
 
 async def pod(request: web.Request) -> web.Response:
@@ -157,8 +142,8 @@ async def try_it(request: web.Request) -> web.Response:
     try:
         verdict = await _ask(request, lambda views: views.pods.try_it(asked.manifest, asked.pod))
     except TryError as error:  # an answer, since every pod is wrong while somebody types
-        return _json({"kind": "Trial", "mistakes": error.lines})
-    return _json({"kind": "Trial", "mistakes": [], "verdict": plain(verdict)})
+        return json_response({"kind": "Trial", "mistakes": error.lines})
+    return json_response({"kind": "Trial", "mistakes": [], "verdict": plain(verdict)})
 
 
 async def what_if(request: web.Request) -> web.Response:
@@ -246,13 +231,4 @@ def _number(text: str) -> int:
 
 
 def _answer(kind: str, answer: object) -> web.Response:
-    return _json(document(kind, answer))
-
-
-def _json(value: Any) -> web.Response:
-    return web.Response(body=msgspec.json.encode(value), content_type="application/json")
-
-
-def _refusal(status: int, lines: tuple[str, ...] | list[str]) -> web.Response:
-    body = msgspec.json.encode({"kind": "Error", "errors": list(lines)})
-    return web.Response(status=status, body=body, content_type="application/json")
+    return json_response(document(kind, answer))

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 
 import pytest
 from bench.peer.cases import Workload
 from bench.peer.executor import seconds
 from bench.peer.measurement import Result, quantile
 from bench.peer.report import side_by_side
-from bench.processes import Process
 from rich.console import Console
 
 
@@ -27,21 +24,6 @@ def test_rates_are_by_pod() -> None:
 def test_nothing_bound_is_no_division_by_zero() -> None:
     nothing = result(pods=0, seconds=0)
     assert (nothing.pods_per_second, nothing.cpu_ms_per_pod) == (0, 0)
-
-
-_BUSY = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()"
-
-
-def test_cpu_of_others_is_that_of_all_whom_we_started_but_one() -> None:
-    def started(program: str) -> Process:
-        command = [sys.executable, "-c", program]
-        return Process(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-
-    with started("print(flush=True)\ninput()") as idle, started(_BUSY) as busy:
-        for each in (idle, busy):
-            assert each.process.stdout is not None
-            each.process.stdout.readline()
-        assert idle.cpu_seconds_of_others() - busy.cpu_seconds_of_others() > 0.3
 
 
 def test_quantiles_are_values_that_were_measured() -> None:

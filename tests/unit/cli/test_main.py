@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import platform
-import subprocess
-import sys
-import tomllib
-from pathlib import Path
-
 import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from kubesched import __version__
-from kubesched.api.kinds import RELEASE
 from kubesched.cli.main import COMMANDS, main
 
 _WHOLE = 1000
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -33,18 +23,6 @@ def test_help_has_every_command_with_its_whole_sentence() -> None:
     shown = " ".join(CliRunner().invoke(main, ["--help"]).stdout.split())
     for name, sentence in COMMANDS.items():
         assert f"{name} {sentence}" in shown
-
-
-def test_help_loads_no_command() -> None:
-    asked = (
-        "import sys, click\n"
-        "from kubesched.cli.main import main\n"
-        "main(['--help'], standalone_mode=False)\n"
-        "print(sorted(name for name in sys.modules if name.startswith('kubesched.') or name == 'numpy'))"
-    )
-    shown = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
-    light = ["kubesched.api", "kubesched.api.errors", "kubesched.cli", "kubesched.cli.input", "kubesched.cli.main"]
-    assert shown.splitlines()[-1] == str(light)
 
 
 @pytest.mark.parametrize(
@@ -75,31 +53,3 @@ def test_commands_options_and_values_are_completed() -> None:
     assert completed("run", "--leader-elect-res") == [
         f"--leader-elect-{name}" for name in ("resource-lock", "resource-name", "resource-namespace")
     ]
-
-
-def installed(script: str, *arguments: str) -> str:
-    """What an executable of the package prints."""
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    module, _, function = scripts[script].partition(":")
-    start = f"import sys; sys.argv[0] = {script!r}; from {module} import {function}; {function}()"
-    command = [sys.executable, "-c", start, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def test_kubectl_completes_the_plugin() -> None:
-    shown = installed("kubectl_complete-sched", "place", "--reque").splitlines()
-    assert shown[0].startswith("--request-timeout\t")
-    assert shown[-1] == ":4"
-    assert installed("kubectl_complete-sched", "place", "-f", "").splitlines() == [":0"]
-
-
-def test_the_plugin_for_kubectl_is_the_same_command() -> None:
-    shown = installed("kubectl-sched", "version", "-o", "json")
-    assert json.loads(shown) == {
-        "apiVersion": "kubesched.dev/v1alpha1",
-        "kind": "Version",
-        "version": __version__,
-        "kubernetes": RELEASE,
-        "python": platform.python_version(),
-    }
-    assert CliRunner().invoke(main, ["version"]).stdout.startswith(f"kubesched {__version__}, as Kubernetes {RELEASE}")

@@ -37,7 +37,7 @@ def test_half_of_a_key_pair_is_refused() -> None:
 def test_port_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"port {port}: " in refused("-f", SHOP, "--port", str(port))
+        assert f"127.0.0.1:{port}: address already in use" in refused("-f", SHOP, "--port", str(port))
 
 
 def test_cluster_that_does_not_answer_is_named(tmp_path: Path) -> None:

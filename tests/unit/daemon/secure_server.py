@@ -18,8 +18,7 @@ from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.endpoints import Served
-from kubesched.daemon.serving.page import Page
-from kubesched.daemon.serving.server import SecureServer
+from kubesched.daemon.serving.server import SecureServer, ServedPage
 
 STARTED = datetime.datetime(2026, 11, 15, 23, 0, tzinfo=datetime.UTC)
 OPEN = ("/*",)
@@ -84,7 +83,7 @@ def serve(
     before: Callable[[SecureServer], None] = lambda server: None,
     configuration: config.SchedulerConfiguration | None = None,
     served: Mapping[str, Any] | None = None,
-    page: Page | None = None,
+    page: ServedPage | None = None,
     **options: Any,
 ) -> None:
     """Start a server on a free port, talk to it, and stop it. With a page, it is the page that is talked to."""

@@ -11,10 +11,11 @@ import pytest
 from tests.unit.daemon.authority import trusting
 from tests.unit.daemon.secure_server import OPEN, Api, Ask, Clock, serve
 
-from kubesched.daemon.serving import connections, endpoints, guard, server
+from kubesched.daemon.serving import connections, endpoints, server
 from kubesched.daemon.serving.connections import Connections
 from kubesched.daemon.serving.reviews import ReviewCache
 from kubesched.daemon.serving.server import SecureServer
+from kubesched.http import access
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -143,14 +144,14 @@ def test_client_that_is_refused_again_and_again_causes_no_more_reviews_for_a_whi
     api, clock = Api({"good": {"username": "prometheus"}}, frozenset({"prometheus"})), Clock()
 
     async def talk(ask: Ask) -> None:
-        for i in range(guard.REFUSALS):
+        for i in range(access.REFUSALS):
             assert (await ask("/metrics", Authorization=f"Bearer bad-{i}")).status == 401
         asked = len(api.asked)
         answer = await ask("/metrics", Authorization="Bearer another")
         assert (answer.status, answer.json()["reason"]) == (429, "TooManyRequests")
         assert (await ask("/livez")).status == 200, "health needs no review"
         assert len(api.asked) == asked
-        clock.now += guard.PERIOD
+        clock.now += access.PERIOD
         assert (await ask("/metrics", Authorization="Bearer good")).status == 200
 
     serve(talk, api=api, clock=clock)
@@ -160,7 +161,7 @@ def test_client_that_is_let_in_may_come_as_often_as_it_likes() -> None:
     api = Api({"good": {"username": "prometheus"}}, frozenset({"prometheus"}))
 
     async def talk(ask: Ask) -> None:
-        for _ in range(2 * guard.REFUSALS):
+        for _ in range(2 * access.REFUSALS):
             assert (await ask("/metrics", Authorization="Bearer good")).status == 200
         assert len(api.asked) == 2
 

@@ -11,10 +11,9 @@ import pytest
 from tests.unit.daemon.authority import Authority, trusting, written
 from tests.unit.daemon.secure_server import Ask, serve
 
-from kubesched.daemon.checks import OptionsError
+from kubesched.api.errors import UserError
 from kubesched.daemon.flags.values import CertKey
-from kubesched.daemon.options import Options
-from kubesched.daemon.serving.server import ServingError, listening
+from kubesched.http.listen import ListenError, bind
 
 
 def test_certificate_that_was_renewed_is_shown_at_once(tmp_path: Path) -> None:
@@ -138,16 +137,16 @@ def test_files_and_suites_that_cannot_be_used_are_one_clear_line(options: dict[s
     async def talk(ask: Ask) -> None:
         raise AssertionError("it must not start")
 
-    with pytest.raises(OptionsError, match=complaint):
+    with pytest.raises(UserError, match=complaint):
         serve(talk, **options)
 
 
 def test_port_that_is_taken_is_one_clear_line() -> None:
-    with listening(Options(bind_address="127.0.0.1"), 0) as taken:
+    with bind("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(ServingError) as caught:
-            listening(Options(bind_address="127.0.0.1"), port)
+        with pytest.raises(ListenError) as caught:
+            bind("127.0.0.1", port)
     assert str(caught.value) == (
         f"failed to create listener: failed to listen on 127.0.0.1:{port}: "
         f"listen tcp 127.0.0.1:{port}: bind: address already in use"
@@ -155,7 +154,7 @@ def test_port_that_is_taken_is_one_clear_line() -> None:
 
 
 def test_unspecified_address_stands_for_both_families() -> None:
-    with listening(Options(), 0) as listener:
+    with bind("0.0.0.0", 0) as listener:
         listener.listen()
         with socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=5) as connected:
             assert connected.getpeername()[0] == "127.0.0.1"

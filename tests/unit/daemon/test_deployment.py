@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import configparser
-import os
 import shlex
-import subprocess
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -226,17 +224,6 @@ def test_image_runs_as_nobody_and_under_the_name_that_manifests_call() -> None:
     assert all((DEPLOY.parent / source).exists() for source in sources)
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     assert all(f"!{source}" in ignored for source in sources)
-
-
-def test_kube_scheduler_by_name_passes_all_flags_on(tmp_path: Path) -> None:
-    spy = tmp_path / "kubesched"
-    spy.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    spy.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    flags = ["--config=/etc/a file.yaml", "-v", "2"]
-    script = DEPLOY / "kube-scheduler"
-    result = subprocess.run([script, *flags], env=environment, capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines() == ["run", *flags]
 
 
 def test_systemd_unit_calls_with_flags_that_exist_and_waits_for_bindings() -> None:

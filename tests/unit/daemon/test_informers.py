@@ -15,11 +15,11 @@ from tests.unit.extenders.extender_server import settings
 from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched.api.kinds import NODES, PODS
-from kubesched.daemon.informers import Informers
-from kubesched.extenders.originals import Originals
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags
+from kubesched.kube.informers import Informers
+from kubesched.kube.originals import Originals
 from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig

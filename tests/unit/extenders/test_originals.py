@@ -18,8 +18,8 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.extenders.http_extender import extenders_of
-from kubesched.extenders.originals import Originals, originals_for
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.kube.originals import Originals, originals_for
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod

@@ -110,7 +110,7 @@ async def hanging_up(exchange: Exchange) -> None:
 
 async def silent(exchange: Exchange) -> None:
     """An answer that does not come."""
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 @asynccontextmanager

@@ -20,6 +20,7 @@ from kubesched.api.duration import Duration
 from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS
 from kubesched.api.pod import Pod
 from kubesched.config.configuration import LeaderElection
+from kubesched.http.tls import server_context
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags
@@ -31,7 +32,7 @@ from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
-from kubesched.sandbox.http import Server, kubeconfig, parse_fault, self_signed, server_context, write_kubeconfig
+from kubesched.sandbox.http import Server, kubeconfig, parse_fault, self_signed, write_kubeconfig
 
 ALL_PODS = PODS.path_of(namespace="default")
 
@@ -247,7 +248,7 @@ def test_lease_goes_from_one_to_the_next(tmp_path: Path) -> None:
 
             async def lead(name: str) -> None:
                 leaders.append(name)
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.05)
 
             def elector(name: str) -> LeaderElector:
                 return LeaderElector(LeaseLock(client, namespace="leases", name="x"), name, config)
@@ -264,10 +265,7 @@ def test_lease_goes_from_one_to_the_next(tmp_path: Path) -> None:
 def test_tls_and_token_of_a_kubeconfig_let_us_in(tmp_path: Path) -> None:
     async def main() -> None:
         pair = self_signed(["127.0.0.1"])
-        (tmp_path / "crt").write_bytes(pair.chain)
-        (tmp_path / "key").write_bytes(pair.key)
-        context = server_context(tmp_path / "crt", tmp_path / "key")
-        async with serving(tls=context, token="secret") as server:
+        async with serving(tls=server_context(pair), token="secret") as server:
             content = kubeconfig(server.url, token="secret", authority=pair.chain)
             async with client_with(tmp_path / "good", content) as client:
                 assert DictCodec().page(await client.get(NODES.path_of())).objects == []

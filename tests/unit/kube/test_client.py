@@ -19,6 +19,7 @@ from tests.unit.kube.scripted_server import (
     silent,
     talking_to,
 )
+from tests.virtual_time import run
 
 from kubesched.config.configuration import ClientConnection
 from kubesched.kube.authentication import clients_for
@@ -77,7 +78,7 @@ def test_requests_share_a_connection_and_say_who_we_are() -> None:
             assert (two.method, two.body, two.headers["content-type"]) == ("POST", b"[]", "application/json")
             assert three.headers["content-type"] == "application/merge-patch+json"
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_answers_in_odd_pieces_are_put_together() -> None:
@@ -95,7 +96,7 @@ def test_answers_in_odd_pieces_are_put_together() -> None:
             assert await client.get("/") == b"again"
             assert server.connections == 2
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_error_has_code_reason_message_and_details() -> None:
@@ -114,7 +115,7 @@ def test_error_has_code_reason_message_and_details() -> None:
                 await client.post("/binding", b"{}")
             return caught.value
 
-    error = asyncio.run(main())
+    error = run(main())
     assert (error.code, error.reason, error.details.name) == (409, "Conflict", "p")
     assert str(error) == "the pod is already assigned to node"
     assert error.details.causes[0].field == "z"
@@ -128,7 +129,7 @@ def test_error_page_of_a_proxy_is_an_error_with_a_reason() -> None:
                 await client.post("/binding", b"{}")
             return caught.value
 
-    error = asyncio.run(main())
+    error = run(main())
     assert (error.code, error.reason) == (503, "ServiceUnavailable")
     assert "<html> <h1>Bad Gateway" in str(error)
     assert len(str(error)) < 300
@@ -146,7 +147,7 @@ def test_retry_after_is_heeded_even_for_writes(code: int) -> None:
         assert notes.retries == [str(code), "201"]
         assert notes.sizes == [(2, 4)], "one request, however often it was tried"
 
-    asyncio.run(main())
+    run(main())
 
 
 @pytest.mark.parametrize("seconds", ["61", "99999999999999999999", "9" * 400])
@@ -158,7 +159,7 @@ def test_retry_after_has_a_limit(seconds: str) -> None:
             await client.get("/x")
         assert naps.taken == [60.0]
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_retries_end() -> None:
@@ -171,7 +172,7 @@ def test_retries_end() -> None:
             assert len(server.requests) == 4
             assert naps.taken == [2.0, 2.0, 2.0]
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_error_without_retry_after_is_not_tried_again() -> None:
@@ -181,7 +182,7 @@ def test_error_without_retry_after_is_not_tried_again() -> None:
                 await client.get("/x")
             assert len(server.requests) == 1
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_reading_is_tried_again_when_the_server_hangs_up() -> None:
@@ -196,7 +197,7 @@ def test_reading_is_tried_again_when_the_server_hangs_up() -> None:
         assert naps.taken == [1.0]
         assert [code for _, code in notes.answers] == ["<error>", "<error>", "200"]
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_write_without_an_answer_is_not_tried_again_and_may_have_been_done() -> None:
@@ -207,7 +208,7 @@ def test_write_without_an_answer_is_not_tried_again_and_may_have_been_done() -> 
             assert caught.value.maybe_done
             assert len(server.requests) == 1
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_connection_refused_is_said_in_one_line_and_nothing_was_done() -> None:
@@ -221,7 +222,7 @@ def test_connection_refused_is_said_in_one_line_and_nothing_was_done() -> None:
                 await client.post("/x", b"{}")
             assert not e.value.maybe_done
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_answer_must_come_in_time() -> None:
@@ -231,7 +232,7 @@ def test_answer_must_come_in_time() -> None:
                 await client.post("/x", b"{}", timeout=0.05)
             assert await client.get("/x") == b"{}"
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_dripping_answer_must_end_in_time() -> None:
@@ -246,7 +247,7 @@ def test_dripping_answer_must_end_in_time() -> None:
             with pytest.raises(AnswerTimeoutError):
                 await client.post("/x", b"{}", timeout=0.1)
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_answer_before_the_end_of_a_large_request_is_taken() -> None:
@@ -271,7 +272,7 @@ def test_answer_before_the_end_of_a_large_request_is_taken() -> None:
         ended.set()
         listening.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_cancelled_request_leaves_no_answer_behind_for_the_next() -> None:
@@ -291,7 +292,7 @@ def test_cancelled_request_leaves_no_answer_behind_for_the_next() -> None:
                 await task
             assert await client.get("/second") == b"mine"
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_unasked_bytes_on_an_idle_connection_end_it() -> None:
@@ -312,7 +313,7 @@ def test_unasked_bytes_on_an_idle_connection_end_it() -> None:
             assert await client.get("/") == b"good"
             assert server.connections == 2
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_no_more_connections_than_allowed() -> None:
@@ -325,7 +326,7 @@ def test_no_more_connections_than_allowed() -> None:
             await asyncio.gather(*(client.get(f"/{n}") for n in range(12)))
             assert server.connections == 3
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_waiting_for_the_rate_limit_is_seen() -> None:
@@ -340,7 +341,7 @@ def test_waiting_for_the_rate_limit_is_seen() -> None:
         assert notes.waits == [0.0, 0.0, 1.0, 2.0]
         assert naps.taken == [1.0, 2.0]
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_watch_is_counted_but_knows_no_limits_and_has_no_duration() -> None:
@@ -355,7 +356,7 @@ def test_watch_is_counted_but_knows_no_limits_and_has_no_duration() -> None:
         assert notes.answers == [("GET", "200")] * 3
         assert (notes.waits, notes.sizes, naps.taken) == ([], [], [])
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_watch_gives_lines_as_they_come_and_ends() -> None:
@@ -371,7 +372,7 @@ def test_watch_gives_lines_as_they_come_and_ends() -> None:
                     lines += more
             assert lines == [b'{"a":1}', b"{}", long + long, b"last"]
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_watch_that_breaks_off_says_so_after_its_lines() -> None:
@@ -385,7 +386,7 @@ def test_watch_that_breaks_off_says_so_after_its_lines() -> None:
                 with pytest.raises(UnreachableError, match="in the middle"):
                     await watch.lines()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_silent_watch_is_given_up() -> None:
@@ -400,7 +401,7 @@ def test_silent_watch_is_given_up() -> None:
                 with pytest.raises(AnswerTimeoutError, match=r"nothing was sent for 0\.05 s"):
                     await watch.lines()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_refused_watch_is_a_typed_error() -> None:
@@ -411,7 +412,7 @@ def test_refused_watch_is_a_typed_error() -> None:
                 await client.watch("/watch", silence=5)
             assert caught.value.is_expired
 
-    asyncio.run(main())
+    run(main())
 
 
 @pytest.mark.parametrize(("megabytes", "all_of_it"), [(20, True), (80, False)])
@@ -441,7 +442,7 @@ def test_watch_is_taken_off_the_wire_before_it_is_read_until_that_is_too_much(me
                     count += len(lines)
                 assert count == lines_sent
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_client_works_on_uvloop() -> None:
@@ -465,7 +466,7 @@ def test_reading_too_slowly_answered_is_not_tried_again() -> None:
                 await client.get("/x", timeout=0.05)
             assert len(server.requests) == 1
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_clients_of_a_scheduler_share_no_limits_and_leases_have_connections_of_their_own() -> None:
@@ -487,7 +488,7 @@ def test_clients_of_a_scheduler_share_no_limits_and_leases_have_connections_of_t
             agents = [request.headers["user-agent"].rpartition(")/")[2] for request in server.requests]
             assert agents == ["scheduler", "events", "leader-election", "leader-election"]
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_whoever_lost_the_lease_may_ask_but_not_write() -> None:
@@ -501,4 +502,4 @@ def test_whoever_lost_the_lease_may_ask_but_not_write() -> None:
                 assert not refused.value.maybe_done
             assert [request.method for request in server.requests] == ["GET"]
 
-    asyncio.run(main())
+    run(main())

@@ -14,9 +14,9 @@ import aiohttp
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.http.access import BearerToken
 from kubesched.serve.age import Files, Followed
 from kubesched.serve.cluster import ServedCluster
-from kubesched.serve.guard import Token
 from kubesched.serve.questions import Questions
 from kubesched.serve.server import QuestionServer, Settings
 from kubesched.serve.what_if import WhatIfs
@@ -66,7 +66,7 @@ async def served(
     **settings: Any,
 ) -> AsyncIterator[Service]:
     """The service on a free port; settings are those of the server."""
-    token = Token()
+    token = BearerToken()
     cluster, followed = cluster or cluster_of(*OBJECTS), followed or Files("test.yaml")
     questions, what_ifs = Questions(cluster, followed, clock=clock), WhatIfs(cluster, followed, clock=clock)
     server = QuestionServer(questions, what_ifs, Settings(**{"token": token, **settings}))

@@ -14,10 +14,10 @@ from tests.unit.kube.certificates import Authority, KeyPair, authority
 from tests.unit.serve.asking import POD, Service, run, served
 
 from kubesched.api.errors import UserError
+from kubesched.http.access import BearerToken, ExposedError
+from kubesched.http.tls import tls_context
 from kubesched.questions.answers import PARTS
-from kubesched.sandbox.http.security import ExposedError
 from kubesched.serve.age import Behind, ClusterAge, NotReadyError
-from kubesched.serve.guard import Guard, Token, tls_context
 
 
 class Told:
@@ -166,16 +166,20 @@ def _refs(value: Any) -> list[str]:
 
 
 def test_other_addresses_need_tls() -> None:
+    async def start(host: str, tls: ssl.SSLContext | None = None) -> None:
+        async with served(host=host, tls=tls):
+            pass
+
     with pytest.raises(ExposedError, match="TLS missing"):
-        Guard("0.0.0.0", Token(), None)
-    Guard("0.0.0.0", Token(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH))
-    Guard("127.0.0.1", Token(), None)
+        asyncio.run(start("0.0.0.0"))
+    asyncio.run(start("0.0.0.0", ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)))
+    asyncio.run(start("127.0.0.1"))
 
 
 def test_token_of_a_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("first\n")
-    token = Token(str(file))
+    token = BearerToken(str(file))
     assert token.admits("Bearer first")
     file.write_text("a second one\n")
     assert token.admits("bearer a second one")
@@ -188,7 +192,7 @@ def test_file_without_a_token_is_refused(tmp_path: Path, content: str | None) ->
     if content is not None:
         file.write_text(content)
     with pytest.raises(UserError, match="--token-file"):
-        Token(str(file))
+        BearerToken(str(file))
 
 
 def test_client_certificates_are_enough_and_others_are_not(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubesched.serve.guard import Token
+from kubesched.http.access import BearerToken
 
 
 def test_last_token_counts_until_the_file_has_a_new_one(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("first\n")
-    token = Token(str(file))
+    token = BearerToken(str(file))
     file.write_text("")
     assert token.admits("Bearer first")
     file.unlink()

@@ -14,7 +14,7 @@ from kubesched import config
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.options import Options
-from kubesched.daemon.supervision import Subject
+from kubesched.daemon.page import ObservedReplica
 from kubesched.testing import make_node
 from kubesched.ui.daemon_page import DaemonPage
 
@@ -34,7 +34,7 @@ async def at_once(function: Callable[[], Any]) -> Any:
 def page(leads: bool = True) -> DaemonPage:
     world = World(make_node("a"))
     settings = Completed(Options(), config.default(), FeatureGates())
-    return DaemonPage(Subject(cast(Any, Replica(world.scheduler)), settings, at_once, lambda: leads))
+    return DaemonPage(ObservedReplica(cast(Any, Replica(world.scheduler)), settings, at_once, lambda: leads))
 
 
 def asked(*questions: Callable[[Ask], Awaitable[Answer]]) -> list[Answer]:

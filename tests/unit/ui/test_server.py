@@ -12,8 +12,8 @@ from aiohttp import ClientResponse, ClientSession, CookieJar
 from tests.shown_page import TOKEN, page_of
 from yarl import URL
 
+from kubesched.http.access import ExposedError
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.guard import ExposedError
 from kubesched.ui.server import PageServer
 
 HOSTILE = "<img src=x onerror=alert(1)>"

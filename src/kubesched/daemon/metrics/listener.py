@@ -16,8 +16,6 @@ from kubesched.framework.events import ClusterEvent
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code
 from kubesched.framework.stopwatch import Stopwatch
-from kubesched.plugins.default_preemption import DefaultPreemption
-from kubesched.plugins.volume_binding.plugin import VolumeBinding
 from kubesched.scheduler.attempt.attempt import Assumed, Attempt, AttemptOutcome, Done, Failed
 from kubesched.scheduler.groups.group_turn import GroupTurn
 from kubesched.scheduler.listener import SchedulerListener
@@ -25,6 +23,9 @@ from kubesched.scheduler.queue.queued_pod import QueuedPod
 
 SAMPLED = 0.1
 """The share of attempts that have their plugins measured one by one."""
+
+VOLUME_BINDING, DEFAULT_PREEMPTION = "VolumeBinding", "DefaultPreemption"
+"""Plugins whose failures kube-scheduler counts by name."""
 
 _BINDING_FAILED = {AttemptOutcome.BIND_UNSCHEDULABLE: "unschedulable", AttemptOutcome.BIND_ERROR: "error"}
 
@@ -114,7 +115,7 @@ class SchedulerMetrics(SchedulerListener):
         if isinstance(state, Failed):
             failure = state.failure
             self._failed.note((("unschedulable" if failure.is_rejection else "error", profile), seconds))
-            if not failure.is_rejection and failure.status.plugin == VolumeBinding.name:
+            if not failure.is_rejection and failure.status.plugin == VOLUME_BINDING:
                 self._volume_errors.child("predicate").inc()
             if decision is not None:
                 self._count_preemption(decision)
@@ -141,7 +142,7 @@ class SchedulerMetrics(SchedulerListener):
         self._over.note((about, now - watch.started, now - first_tried, watch.laps, watch.plugin_laps))
         if outcome in _BINDING_FAILED:
             self._failed.note(((_BINDING_FAILED[outcome], profile), now - watch.started))
-            if attempt.failure is not None and attempt.failure.status.plugin == VolumeBinding.name:
+            if attempt.failure is not None and attempt.failure.status.plugin == VOLUME_BINDING:
                 self._volume_errors.child("bind").inc()
 
     def _count_preemption(self, decision: Decision) -> None:
@@ -202,4 +203,4 @@ def _tried_preemption(decision: Decision) -> bool:
     status = decision.post_filter_status
     if status is None:
         return decision.post_filter is not None and bool(decision.post_filter.nominated)
-    return status.code is Code.UNSCHEDULABLE or status.plugin == DefaultPreemption.name
+    return status.code is Code.UNSCHEDULABLE or status.plugin == DEFAULT_PREEMPTION

@@ -11,9 +11,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
 from kubesched.daemon.serving.authorities import Authorities
-from kubesched.daemon.serving.reviews import TokenReviewer, User
+from kubesched.daemon.serving.reviews import TokenReviewer, UserInfo
 
-ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
+ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
 _AUTHENTICATED = "system:authenticated"
 
 
@@ -36,7 +36,7 @@ class Authenticator:
         self._client_cas = _certificates(authorities.client_ca)
         self._proxy_cas = _certificates(authorities.proxy_ca)
 
-    async def user_of(self, headers: Mapping[str, str], connection: ssl.SSLObject | None) -> User:
+    async def user_of(self, headers: Mapping[str, str], connection: ssl.SSLObject | None) -> UserInfo:
         """Who it is. UnauthorizedError, or ReviewError if that cannot be found out."""
         chain = _chain(connection)
         if chain and _is_issued_by(chain, self._proxy_cas) and (user := self._told_by_proxy(chain[0], headers)):
@@ -51,7 +51,7 @@ class Authenticator:
             return _authenticated(found)
         return ANONYMOUS
 
-    def _told_by_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> User | None:
+    def _told_by_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> UserInfo | None:
         known, names = self._authorities, _attributes(certificate, NameOID.COMMON_NAME)
         if known.allowed_names and not set(names) & set(known.allowed_names):
             return None
@@ -60,20 +60,20 @@ class Authenticator:
             return None
         uid = next((headers[header] for header in known.uid_headers if headers.get(header)), "")
         groups = [value for header in known.group_headers for value in _all(headers, header)]
-        return _authenticated(User(name, uid, tuple(groups), tuple(_extra(headers, known.extra_prefixes))))
+        return _authenticated(UserInfo(name, uid, tuple(groups), tuple(_extra(headers, known.extra_prefixes))))
 
 
-def _named_in(certificate: x509.Certificate) -> User | None:
+def _named_in(certificate: x509.Certificate) -> UserInfo | None:
     """The common name is the user, organizations are groups."""
     name = next(iter(_attributes(certificate, NameOID.COMMON_NAME)), "")
     groups = _attributes(certificate, NameOID.ORGANIZATION_NAME)
-    return _authenticated(User(name, groups=tuple(groups))) if name else None
+    return _authenticated(UserInfo(name, groups=tuple(groups))) if name else None
 
 
-def _authenticated(user: User) -> User:
+def _authenticated(user: UserInfo) -> UserInfo:
     if _AUTHENTICATED in user.groups:
         return user
-    return User(user.name, user.uid, (*user.groups, _AUTHENTICATED), user.extra)
+    return UserInfo(user.name, user.uid, (*user.groups, _AUTHENTICATED), user.extra)
 
 
 def _extra(headers: Mapping[str, str], prefixes: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:

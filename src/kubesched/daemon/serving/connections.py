@@ -12,10 +12,11 @@ import contextlib
 import resource
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from kubesched.daemon.log import Log
 
@@ -32,8 +33,6 @@ MOST_PER_ADDRESS = 64
 _SHARE_OF_DESCRIPTORS = 4
 """Connections to the port take no more than one in so many."""
 _OUT_OF_DESCRIPTORS_PAUSE = 0.1
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Connection(asyncio.Protocol):
@@ -127,7 +126,7 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    def middleware(self) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+    def middleware(self) -> Middleware:
         """Notes when a request begins to be answered, and when it has been."""
 
         @web.middleware

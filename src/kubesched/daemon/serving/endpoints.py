@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from prometheus_client import ProcessCollector
 
 from kubesched.config import SchedulerConfiguration
@@ -20,8 +21,7 @@ from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving import pages, profiling
 from kubesched.daemon.serving.connections import HEAD_SECONDS
-from kubesched.daemon.serving.guard import Handler
-from kubesched.daemon.serving.health import PING, HealthCheck, HealthEndpoint, Report
+from kubesched.daemon.serving.health import PING, HealthCheck, HealthEndpoint, HealthReport
 
 _LINES_AT_ONCE = 500
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS")
@@ -96,7 +96,7 @@ class Endpoints:
         if self._served.configuration.enable_profiling:
             application.router.add_put("/debug/flags/v", self._put_verbosity)
         application.router.add_route("*", "/{anything_else:.*}", self._refused)
-        application.on_response_prepare.append(_without_server)
+        application.on_response_prepare.append(_with_headers)
         return application
 
     async def _refused(self, request: web.Request) -> web.Response:
@@ -225,12 +225,13 @@ def _compress_if_wanted(request: web.Request, response: web.StreamResponse) -> N
         response.enable_compression(web.ContentCoding.gzip)
 
 
-async def _without_server(_: web.Request, response: web.StreamResponse) -> None:
-    """Responses do not say which library serves, nor which version of it."""
+async def _with_headers(_: web.Request, response: web.StreamResponse) -> None:
+    """Responses are not to be kept, and do not say which library serves, nor which version of it."""
+    response.headers.setdefault("Cache-Control", "no-cache, private")
     response.headers.pop("Server", None)
 
 
-def _healthy_or_not(report: Report) -> web.Response:
+def _healthy_or_not(report: HealthReport) -> web.Response:
     return web.Response(status=200 if report.healthy else 500, text=report.text, headers=_NO_SNIFFING)
 
 

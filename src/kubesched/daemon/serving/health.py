@@ -61,7 +61,7 @@ def skipped_check(skipped: Callable[[], int]) -> HealthCheck:
     return HealthCheck("objects-handled", lambda: None, remark)
 
 
-class Report(NamedTuple):
+class HealthReport(NamedTuple):
     """The response to a probe."""
 
     healthy: bool
@@ -76,7 +76,7 @@ class HealthEndpoint:
     checks: tuple[HealthCheck, ...] = (PING,)
     observe: Callable[[str, str, bool], None] = lambda check, endpoint, passed: None
 
-    def report(self, *, excluded: Iterable[str] = (), verbose: bool = False) -> Report:
+    def report(self, *, excluded: Iterable[str] = (), verbose: bool = False) -> HealthReport:
         """Make all checks but those that are excluded. Why one failed is confidential, so only the log has it."""
         left_out = set(excluded)
         lines, failures = [], {}
@@ -97,15 +97,19 @@ class HealthEndpoint:
             lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
         if failures:
             log.info("Health check failed", v=2, endpoint=self.name, **failures)
-            return Report(False, "\n".join([*lines, f"{self.name} check failed\n"]))
+            return HealthReport(False, "\n".join([*lines, f"{self.name} check failed\n"]))
         if not verbose:
-            return Report(True, "ok")
-        return Report(True, "\n".join([*lines, f"{self.name} check passed\n"]))
+            return HealthReport(True, "ok")
+        return HealthReport(True, "\n".join([*lines, f"{self.name} check passed\n"]))
 
-    def report_one(self, name: str) -> Report | None:
+    def report_one(self, name: str) -> HealthReport | None:
         """One check by name; None if there is none of that name."""
         for check in self.checks:
             if check.name == name:
                 problem = check.problem()
-                return Report(True, "ok") if problem is None else Report(False, f"internal server error: {problem}\n")
+                return (
+                    HealthReport(True, "ok")
+                    if problem is None
+                    else HealthReport(False, f"internal server error: {problem}\n")
+                )
         return None

@@ -33,7 +33,7 @@ class ReviewApi(Protocol):
         """The body of the answer."""
 
 
-class User(msgspec.Struct, frozen=True):
+class UserInfo(msgspec.Struct, frozen=True):
     """A user, as Kubernetes knows them."""
 
     name: str
@@ -86,24 +86,24 @@ class TokenReviewer:
 
     def __init__(self, api: ReviewApi, *, ttl: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
-        self._cache: ReviewCache[User | None] = ReviewCache(lambda _: ttl, clock)
+        self._cache: ReviewCache[UserInfo | None] = ReviewCache(lambda _: ttl, clock)
 
-    async def user_of(self, token: str) -> User | None:
+    async def user_of(self, token: str) -> UserInfo | None:
         """Whose token it is; None if it is not valid. ReviewError if that cannot be found out."""
         # Tokens are secrets, so only what cannot be turned back is remembered.
         return await self._cache.get(hashlib.sha256(token.encode()).digest(), lambda: self._review(token))
 
-    async def _review(self, token: str) -> User | None:
+    async def _review(self, token: str) -> UserInfo | None:
         question = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status = (await _asked(self._api, TOKEN_REVIEWS, question)).get("status") or {}
         if not status.get("authenticated"):
             return None
         user = status.get("user") or {}
         extra = tuple((key, tuple(values)) for key, values in (user.get("extra") or {}).items())
-        return User(user.get("username") or "", user.get("uid") or "", tuple(user.get("groups") or ()), extra)
+        return UserInfo(user.get("username") or "", user.get("uid") or "", tuple(user.get("groups") or ()), extra)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class AccessDecision(msgspec.Struct, frozen=True):
     """Whether a user may do something, and the API server's reason."""
 
     allowed: bool
@@ -117,13 +117,15 @@ class AccessReviewer:
         self, api: ReviewApi, *, allowed_ttl: float, denied_ttl: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._api = api
-        self._cache: ReviewCache[Verdict] = ReviewCache(lambda v: allowed_ttl if v.allowed else denied_ttl, clock)
+        self._cache: ReviewCache[AccessDecision] = ReviewCache(
+            lambda v: allowed_ttl if v.allowed else denied_ttl, clock
+        )
 
-    async def may(self, user: User, verb: str, path: str) -> Verdict:
+    async def may(self, user: UserInfo, verb: str, path: str) -> AccessDecision:
         """ReviewError if that cannot be found out."""
         return await self._cache.get((user, verb, path), lambda: self._review(user, verb, path))
 
-    async def _review(self, user: User, verb: str, path: str) -> Verdict:
+    async def _review(self, user: UserInfo, verb: str, path: str) -> AccessDecision:
         spec: dict[str, Any] = {
             "nonResourceAttributes": {"path": path, "verb": verb},
             "user": user.name,
@@ -137,7 +139,7 @@ class AccessReviewer:
             "spec": {name: value for name, value in spec.items() if value},
         }
         status = (await _asked(self._api, ACCESS_REVIEWS, question)).get("status") or {}
-        return Verdict(bool(status.get("allowed")), status.get("reason") or "")
+        return AccessDecision(bool(status.get("allowed")), status.get("reason") or "")
 
 
 async def _asked(api: ReviewApi, path: str, question: dict[str, Any]) -> dict[str, Any]:

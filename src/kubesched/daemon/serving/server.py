@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import ipaddress
-import os
+import datetime
 import socket
-from collections.abc import Callable
-from typing import Any
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol
 
 from aiohttp import web
 
-from kubesched.api.errors import UserError
+from kubesched.daemon.checks import TLS_VERSIONS, OptionsError
 from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.authentication import Authenticator
 from kubesched.daemon.serving.authorities import Authorities, AuthoritySource
 from kubesched.daemon.serving.connections import Connections
 from kubesched.daemon.serving.endpoints import Endpoints, Served
-from kubesched.daemon.serving.guard import Authorizer, Strangers, guard, headers_of
-from kubesched.daemon.serving.page import Page
+from kubesched.daemon.serving.guard import Authorizer, headers_of, require_authorization
 from kubesched.daemon.serving.reviews import AccessReviewer, ReviewApi, TokenReviewer
-from kubesched.daemon.serving.tls import ServingTls
+from kubesched.http.access import RefusalLimiter, guard
+from kubesched.http.listen import bind, host_and_port
+from kubesched.http.tls import ServedCertificate, ServingTls, read_certificate
+from kubesched.kube.self_signed import kept_in, of_localhost
 
 SHUTDOWN_SECONDS = 5.0
-_BACKLOG = 128
+NAME = "kube-scheduler"
+"""What files in --cert-dir are called."""
 
 log = Log(__name__)
 
 
-class ServingError(UserError):
-    """The port cannot be had; one line says why."""
+class ServedPage(Protocol):
+    """A web page on a port of its own: behind the same TLS and the same guard, made by a package above this one."""
+
+    open_paths: tuple[str, ...]
+    """Files that are the same for everybody, and say nothing about the cluster."""
+
+    def credentials(self, request: web.Request) -> Mapping[str, str]:
+        """The headers that name the user: browsers send a token in a cookie."""
+
+    def application(self, middlewares: Iterable[Any], is_this_server: Callable[[str], bool]) -> web.Application:
+        """The page behind these middlewares. `is_this_server` knows the names that requests may be addressed to."""
+
+    async def stop(self) -> None:
+        """Let go of the scheduler."""
 
 
 class _Port:
@@ -53,14 +69,14 @@ class SecureServer:
         authentication: ReviewApi | None = None,
         authorization: ReviewApi | None = None,
         clock: Callable[[], float],
-        page: Page | None = None,
+        page: ServedPage | None = None,
     ) -> None:
         """The clients of --authentication-kubeconfig and --authorization-kubeconfig, as far as there are any.
 
-        `page` is served on --ui-port. OptionsError if certificates cannot be used.
+        `page` is served on --ui-port. UserError if certificates cannot be used.
         """
         options = self._options = served.options
-        self._tls = ServingTls(options, served.now)
+        self._tls = serving_tls(options, served.now())
         ttl = options.authentication_token_webhook_cache_ttl
         tokens = None if authentication is None else TokenReviewer(authentication, ttl=ttl, clock=clock)
         self._authenticator = Authenticator(tokens)
@@ -75,11 +91,12 @@ class SecureServer:
             )
         self._connections = Connections()
         self._page = page
-        strangers = Strangers(clock)
+        limiter = RefusalLimiter(clock)
 
         def guarded(open_paths: tuple[str, ...], credentials: Any = headers_of) -> tuple[Any, Any]:
             authorizer = Authorizer((*options.authorization_always_allow_paths, *open_paths), access)
-            return self._connections.middleware(), guard(self._authenticator, authorizer, strangers, credentials)
+            check = require_authorization(self._authenticator, authorizer, limiter, credentials)
+            return self._connections.middleware(), guard(check)
 
         self._ports: list[_Port] = []
         if options.secure_port or page is None:
@@ -100,10 +117,13 @@ class SecureServer:
         return self._ports[-1].number
 
     async def start(self) -> None:
-        """Listen. ServingError if a port is taken; OptionsError if client authorities were needed and not found."""
+        """Listen. ListenError if a port is taken; OptionsError if client authorities were needed and not found."""
+        options = self._options
         listeners: list[socket.socket] = []
         try:
-            listeners.extend(listening(self._options, port.number) for port in self._ports)
+            listeners.extend(
+                bind(options.bind_address, port.number, shares_port=options.permit_port_sharing) for port in self._ports
+            )
             await self._authorities.start()
             for port in self._ports:
                 await port.runner.setup()
@@ -115,7 +135,7 @@ class SecureServer:
         for port, listener in zip(self._ports, listeners, strict=True):
             port.number = listener.getsockname()[1]
             accepting.append(asyncio.create_task(self._accept(listener, port), name="connections"))
-            log.text(f"Serving securely on {_shown(self._options.bind_address, port.number)}")
+            log.text(f"Serving securely on {host_and_port(options.bind_address, port.number)}")
         refreshing = asyncio.create_task(self._authorities.keep_fresh(), name="client authorities")
         self._tasks = (*accepting, refreshing)
 
@@ -142,38 +162,53 @@ class SecureServer:
         self._authenticator.trust(authorities)
 
 
-def listening(options: Options, port: int) -> socket.socket:
-    """A socket on the port; an unspecified address stands for all addresses of both families."""
-    address = ipaddress.ip_address(options.bind_address)
-    families = [socket.AF_INET6 if address.version == 6 else socket.AF_INET]
-    if address.is_unspecified and socket.has_dualstack_ipv6():
-        families.insert(0, socket.AF_INET6)
-    shown = _shown(options.bind_address, port)
-    while True:
-        try:
-            return _bound(options, families.pop(0), port)
-        except OSError as error:
-            if families and error.errno == errno.EAFNOSUPPORT:
-                continue
-            why = os.strerror(error.errno).lower() if error.errno else str(error)
-            message = f"failed to create listener: failed to listen on {shown}: listen tcp {shown}: bind: {why}"
-            raise ServingError(message) from None
+# -- TLS as the flags ask for it --------------------------------------------------------------------------------------
 
 
-def _bound(options: Options, family: socket.AddressFamily, port: int) -> socket.socket:
-    """As Go, it may take an address in TIME_WAIT; the flag about sharing addresses is about other things elsewhere."""
-    is_unspecified = ipaddress.ip_address(options.bind_address).is_unspecified
-    is_dual = family == socket.AF_INET6 and is_unspecified and socket.has_dualstack_ipv6()
-    listener = socket.create_server(
-        ("::" if is_dual else options.bind_address, port),
-        family=family,
-        backlog=_BACKLOG,
-        reuse_port=options.permit_port_sharing,
-        dualstack_ipv6=is_dual,
+def serving_tls(options: Options, now: datetime.datetime) -> ServingTls:
+    """UserError if certificates or cipher suites cannot be used."""
+    by_name = [
+        read_certificate(pair.cert_file, pair.key_file, pair.names, flag="--tls-sni-cert-key")
+        for pair in options.tls_sni_cert_key
+    ]
+    return ServingTls(
+        _default_certificate(options, now),
+        by_name,
+        ciphers=openssl_ciphers(options.tls_cipher_suites),
+        minimum_version=TLS_VERSIONS.get(options.tls_min_version, ssl.TLSVersion.TLSv1_2),
     )
-    listener.setblocking(False)
-    return listener
 
 
-def _shown(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+def _default_certificate(options: Options, now: datetime.datetime) -> ServedCertificate:
+    if options.tls_cert_file or options.tls_private_key_file:
+        return read_certificate(options.tls_cert_file, options.tls_private_key_file, flag="--tls-cert-file")
+    if not options.cert_dir:
+        return ServedCertificate(of_localhost(now))
+    try:
+        return ServedCertificate(kept_in(Path(options.cert_dir), NAME, now))
+    except OSError as error:
+        raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
+
+
+def _table() -> Iterator[tuple[str, str]]:
+    text = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[1:]:
+        name, openssl_name = line.split("\t")
+        yield name, openssl_name
+
+
+OPENSSL_NAMES = dict(_table())
+ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
+"""The suites of TLS 1.3, which cannot be chosen."""
+
+
+def openssl_ciphers(names: Iterable[str]) -> str:
+    """What OpenSSL calls a choice of suites; OptionsError for a name that is not known."""
+    chosen = []
+    for name in names:
+        if name in ALWAYS_ON:
+            continue
+        if name not in OPENSSL_NAMES:
+            raise OptionsError(f"Cipher suite {name} not supported or doesn't exist")
+        chosen.append(OPENSSL_NAMES[name])
+    return ":".join(dict.fromkeys(chosen))

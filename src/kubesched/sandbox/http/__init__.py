@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from kubesched.sandbox.http.faults import FaultError, Faults, Rule, parse_fault
-from kubesched.sandbox.http.security import ExposedError, kubeconfig, self_signed, server_context, write_kubeconfig
+from kubesched.sandbox.http.kubeconfig import kubeconfig, self_signed, write_kubeconfig
 from kubesched.sandbox.http.server import Server
 
 __all__ = [
-    "ExposedError",
     "FaultError",
     "Faults",
     "Rule",
@@ -15,6 +14,5 @@ __all__ = [
     "kubeconfig",
     "parse_fault",
     "self_signed",
-    "server_context",
     "write_kubeconfig",
 ]

@@ -13,6 +13,7 @@ from multidict import CIMultiDict
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object
+from kubesched.http.errors import status_response
 from kubesched.sandbox.http.content import JSON, YAML
 
 _WORTH_COMPRESSING = 128 * 1024
@@ -53,13 +54,13 @@ async def large_answer(body: bytes, content_type: str, accepts_encoding: str) ->
 
 def error_answer(error: ApiError) -> web.Response:
     """A Status, with a header where the client is asked to come back."""
-    headers = {"Content-Type": JSON, "Cache-Control": "no-cache, private"}
+    headers = {}
     retry_after = error.details.get("retryAfterSeconds")
     if retry_after is not None:
         headers["Retry-After"] = str(retry_after)
     if error.code == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="kubesched-sandbox"'
-    return web.Response(body=_encode(error.status()), status=error.code, headers=headers)
+    return status_response(error, headers=headers)
 
 
 def success(details: Object | None = None) -> Object:

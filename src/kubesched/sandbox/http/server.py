@@ -11,6 +11,8 @@ import msgspec
 from aiohttp import web
 
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed
+from kubesched.http.access import check_exposure, is_loopback, why_foreign
+from kubesched.http.listen import HttpServer, host_and_port
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, User
 from kubesched.sandbox.http.answers import error_answer, json_answer
@@ -21,7 +23,6 @@ from kubesched.sandbox.http.faults import FaultError, Faults, Rule
 from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, target_of
 from kubesched.sandbox.http.requests import Asked, Requests, fault_subject
-from kubesched.sandbox.http.security import check_exposure, check_origin
 from kubesched.sandbox.http.watch_requests import WatchRequests
 from kubesched.sandbox.http.watches import Watches
 from kubesched.sandbox.store import SqliteStore, StorageError
@@ -57,8 +58,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'http' if self._tls is None else 'https'}://{host}:{self.port}"
+        return f"{'http' if self._tls is None else 'https'}://{host_and_port(self.host, self.port)}"
 
     @property
     def watchers(self) -> int:
@@ -66,28 +66,24 @@ class Server:
         return len(self._watches)
 
     async def start(self) -> None:
-        """Listen; the port is known afterwards."""
+        """Listen; the port is known afterwards. ListenError if it cannot be had."""
         if isinstance(self.api.store, SqliteStore):
             self.api.store.attach(asyncio.get_running_loop())
         self._watches = Watches(self.api, self.faults)
         self._documents = Documents(self.api)
         watch_requests = WatchRequests(self.api, self._watches)
         self._requests = Requests(self.api, self.tokens, Lists(self.api), watch_requests)
-        self._runner = web.ServerRunner(
-            web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None),
-            shutdown_timeout=1.0,
-        )
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=self._tls, backlog=1024)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        server = web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None)
+        self._listening = HttpServer(server, self.host, self.port, tls=self._tls, backlog=1024)
+        await self._listening.start()
+        self.port = self._listening.port
         self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
     async def stop(self) -> None:
         """Answer no more. The store stays open: its creator closes it."""
         self._housekeeping.cancel()
         self._watches.close()
-        await self._runner.cleanup()
+        await self._listening.stop()
 
     async def _keep_house(self) -> None:
         while True:
@@ -109,7 +105,8 @@ class Server:
             return error_answer(ApiError(500, "InternalError", message))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        check_origin(request.headers, self.host, has_token=self.tokens.required)
+        if reason := why_foreign(request.headers, self._is_this_server):
+            raise ApiError(403, "Forbidden", reason)
         path, _, text = request.raw_path.partition("?")
         user = self._authenticate(request, path)
         query = Query(text)
@@ -139,6 +136,10 @@ class Server:
         if error := self.faults.after(verb, subject):
             raise error
         return answer
+
+    def _is_this_server(self, name: str) -> bool:
+        """Where no token is required, a request may do everything, so its Host must be a name of this machine."""
+        return self.tokens.required or is_loopback(name) or name == self.host.lower()
 
     def _authenticate(self, request: web.BaseRequest, path: str) -> User:
         if not self.tokens.required and "Authorization" not in request.headers:

@@ -5,8 +5,8 @@ Everything is a pure function: objects come in and are never changed, new object
 
 from __future__ import annotations
 
+from kubesched.api.json_patch import json_patch, merge_patch
 from kubesched.sandbox.patching.applying import apply
-from kubesched.sandbox.patching.json_patch import json_patch, merge_patch
 from kubesched.sandbox.patching.strategic import strategic_merge
 from kubesched.sandbox.patching.tracking import track
 

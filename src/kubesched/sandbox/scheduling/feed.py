@@ -13,7 +13,7 @@ from kubesched.api.custom import read_custom
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, WATCHED, Kind, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.extenders.originals import Originals
+from kubesched.kube.originals import Originals
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.store.records import key_of
 from kubesched.scheduler.scheduler import Scheduler

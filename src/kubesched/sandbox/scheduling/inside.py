@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import close_all, extenders_of
-from kubesched.extenders.originals import originals_for
 from kubesched.framework.budget import LIMIT, TURN, Budget
 from kubesched.framework.registry import Registry
+from kubesched.kube.originals import originals_for
 from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.scheduling.client import ApiClient

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from kubesched.daemon.supervision import Subject
+from kubesched.daemon.page import ObservedReplica
 from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.listener import SchedulerListener
@@ -15,7 +15,7 @@ from kubesched.ui.sources.scheduler import observe_scheduler
 STANDBY = "This replica does not lead: it follows the cluster, and decides nothing until it has the lease."
 
 
-def attached(subject: Subject) -> Observed:
+def attached(subject: ObservedReplica) -> Observed:
     """To be called in the thread that schedules, as `detached` is."""
     configuration, scheduler, shadow = subject.settings.configuration, subject.replica.scheduler, subject.replica.shadow
     if shadow is None:
@@ -51,7 +51,7 @@ def attached(subject: Subject) -> Observed:
     )
 
 
-def detached(subject: Subject, observed: Observed) -> None:
+def detached(subject: ObservedReplica, observed: Observed) -> None:
     """Nothing is kept up for the page any longer."""
     listeners, log = subject.replica.scheduler.listeners, observed.log
     if isinstance(log, SchedulerListener):

@@ -10,14 +10,9 @@ import yaml
 from tests.sandbox_server import fresh_api
 from tests.unit.sandbox.http.asking import PODS, Asking, with_server
 
-from kubesched.sandbox.http import (
-    ExposedError,
-    Server,
-    kubeconfig,
-    self_signed,
-    server_context,
-    write_kubeconfig,
-)
+from kubesched.http.access import ExposedError
+from kubesched.http.tls import server_context
+from kubesched.sandbox.http import Server, kubeconfig, self_signed, write_kubeconfig
 
 
 def test_a_token_is_asked_of_everybody_but_for_health_and_version() -> None:
@@ -50,8 +45,6 @@ def test_loopback_needs_no_protection(host: str) -> None:
 
 def test_a_kubeconfig_is_all_a_client_needs_over_tls(tmp_path: Path) -> None:
     made = self_signed(["127.0.0.1", "localhost"])
-    (tmp_path / "tls.crt").write_bytes(made.chain)
-    (tmp_path / "tls.key").write_bytes(made.key)
 
     async def test(ask: Asking) -> None:
         path = tmp_path / "deep" / "kubeconfig"
@@ -65,7 +58,7 @@ def test_a_kubeconfig_is_all_a_client_needs_over_tls(tmp_path: Path) -> None:
         answer = await ask("GET", PODS, headers={"Authorization": f"Bearer {user['token']}"}, ssl=trust)
         assert answer.status == 200
 
-    with_server(test, token="secret", tls=server_context(tmp_path / "tls.crt", tmp_path / "tls.key"))
+    with_server(test, token="secret", tls=server_context(made))
 
 
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}

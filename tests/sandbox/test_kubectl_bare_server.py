@@ -13,7 +13,8 @@ import pytest
 import yaml
 from tests.sandbox_server import serving_in_thread
 
-from kubesched.sandbox.http import kubeconfig, self_signed, server_context, write_kubeconfig
+from kubesched.http.tls import server_context
+from kubesched.sandbox.http import kubeconfig, self_signed, write_kubeconfig
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on the PATH")
 
@@ -55,9 +56,7 @@ class Kubectl:
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     home = tmp_path_factory.mktemp("kubectl")
     made = self_signed(["127.0.0.1"])
-    (home / "tls.crt").write_bytes(made.chain)
-    (home / "tls.key").write_bytes(made.key)
-    with serving_in_thread(token="secret", tls=server_context(home / "tls.crt", home / "tls.key")) as server:
+    with serving_in_thread(token="secret", tls=server_context(made)) as server:
         write_kubeconfig(home / "kubeconfig", kubeconfig(server.url, token="secret", authority=made.chain))
         yield Kubectl(home)
 

@@ -14,11 +14,11 @@ from kubesched.api.kinds import WATCHED, Kind, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
 from kubesched.kube.decoding import Codec, DictCodec, Identity, Raw, WithOriginal, WithOriginalCodec
 from kubesched.kube.discovered import codec_of, source_of
 from kubesched.kube.listing import ApiSource, ObjectSource
+from kubesched.kube.originals import Originals
 from kubesched.kube.reflector import Handler, OnUnreadable, Reflector, log_unreadable
 
 

@@ -17,8 +17,6 @@ from typing import Any
 import pytest
 import yaml
 
-pytestmark = pytest.mark.slow
-
 COMMAND = [sys.executable, "-m", "kubesched", "sandbox"]
 
 

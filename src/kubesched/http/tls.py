@@ -1,26 +1,23 @@
-"""TLS as the flags ask for it. Files are looked at for every connection: a certificate that was renewed is shown at
-once, and a client authority that was read from the cluster is accepted at once."""
+"""TLS of servers. Certificate files are looked at for every connection: a renewed certificate is shown at once, and a
+client authority that was read from the cluster is accepted at once."""
 
 from __future__ import annotations
 
-import datetime
+import logging
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.resources import files
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
 
-from kubesched.daemon.checks import TLS_VERSIONS, OptionsError
-from kubesched.daemon.log import Log
-from kubesched.daemon.options import Options
-from kubesched.kube.self_signed import kept_in, of_localhost
+from kubesched.api.errors import UserError
 from kubesched.kube.tls import Certificate, show, stamp
 
-NAME = "kube-scheduler"
-"""What files in --cert-dir are called."""
+log = logging.getLogger(__name__)
 
-log = Log(__name__)
+
+class TlsError(UserError):
+    """Certificates that cannot be used; one line begins with the flag that names them."""
 
 
 class ServedCertificate:
@@ -41,33 +38,31 @@ class ServedCertificate:
             return False
         self._stamps = stamps
         pair = _read(*self._files)
-        _context_with(pair)  # a pair that does not fit together, half-way through a renewal, changes nothing
+        server_context(pair)  # a pair that does not fit together, half-way through a renewal, changes nothing
         self.pair = pair
         self.names = tuple(self._given_names) or _names_in(pair.chain)
         return True
 
 
-def _read(cert_file: str, key_file: str) -> Certificate:
-    return Certificate(Path(cert_file).read_bytes(), Path(key_file).read_bytes())
-
-
 class ServingTls:
     """The context of the server: it chooses a certificate for each connection, by the name that is asked for."""
 
-    def __init__(self, options: Options, now: Callable[[], datetime.datetime]) -> None:
-        self._options = options
-        self._default = _default_certificate(options, now())
-        self._by_name = [
-            _certificate(pair.cert_file, pair.key_file, pair.names, "--tls-sni-cert-key")
-            for pair in options.tls_sni_cert_key
-        ]
-        try:
-            self._ciphers = openssl_ciphers(options.tls_cipher_suites)
-        except ValueError as error:
-            raise OptionsError(str(error)) from None
+    def __init__(
+        self,
+        default: ServedCertificate,
+        by_name: Sequence[ServedCertificate] = (),
+        *,
+        ciphers: str = "",
+        minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
+    ) -> None:
+        """`ciphers` as OpenSSL calls them; empty for its own choice."""
+        self._default = default
+        self._by_name = by_name
+        self._ciphers = ciphers
+        self._minimum_version = minimum_version
         self._authorities = b""
         self._contexts: dict[int, ssl.SSLContext] = {}
-        self.context = self._make(self._default)
+        self.context = self._make(default)
         self.context.sni_callback = self._choose
 
     def trust(self, authorities: bytes) -> None:
@@ -88,7 +83,7 @@ class ServingTls:
             if certificate.refresh():
                 self._contexts.pop(id(certificate), None)
         except (OSError, ValueError) as error:
-            log.error("A certificate could not be read again", err=error)
+            log.error("A certificate could not be read again: %s", error)
         if id(certificate) not in self._contexts:
             self._contexts[id(certificate)] = self._make(certificate)
         connection.context = self._contexts[id(certificate)]
@@ -103,8 +98,8 @@ class ServingTls:
         return self._default
 
     def _make(self, certificate: ServedCertificate) -> ssl.SSLContext:
-        context = _context_with(certificate.pair)
-        context.minimum_version = TLS_VERSIONS.get(self._options.tls_min_version, ssl.TLSVersion.TLSv1_2)
+        context = server_context(certificate.pair)
+        context.minimum_version = self._minimum_version
         if self._ciphers:
             context.set_ciphers(self._ciphers)
         if self._authorities:
@@ -113,34 +108,48 @@ class ServingTls:
         return context
 
 
-def _default_certificate(options: Options, now: datetime.datetime) -> ServedCertificate:
-    if options.tls_cert_file or options.tls_private_key_file:
-        return _certificate(options.tls_cert_file, options.tls_private_key_file, (), "--tls-cert-file")
-    if not options.cert_dir:
-        return ServedCertificate(of_localhost(now))
-    try:
-        return ServedCertificate(kept_in(Path(options.cert_dir), NAME, now))
-    except OSError as error:
-        raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
+def tls_context(cert_file: str, key_file: str, client_ca_file: str) -> ssl.SSLContext | None:
+    """TLS by files that may be renewed, and by flags that are called after them; None for none. Raises TlsError."""
+    if bool(cert_file) != bool(key_file):
+        raise TlsError("--tls-cert-file and --tls-private-key-file: give both, or none")
+    if not cert_file:
+        if client_ca_file:
+            raise TlsError("--client-ca-file: needs --tls-cert-file and --tls-private-key-file")
+        return None
+    tls = ServingTls(read_certificate(cert_file, key_file, flag="--tls-cert-file"))
+    if client_ca_file:
+        try:
+            tls.trust(Path(client_ca_file).read_bytes())
+            ssl.create_default_context(cafile=client_ca_file)
+        except OSError as error:  # ssl.SSLError is one, for a file without certificates
+            raise TlsError(f"--client-ca-file: {client_ca_file}: {error}") from None
+    return tls.context
 
 
-def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str) -> ServedCertificate:
+def read_certificate(cert_file: str, key_file: str, names: Sequence[str] = (), *, flag: str) -> ServedCertificate:
+    """The certificate in files, read again when they change. TlsError, which names the flag, if it cannot be used."""
     try:
         certificate = ServedCertificate(_read(cert_file, key_file), names, (cert_file, key_file))
-        _context_with(certificate.pair)
+        server_context(certificate.pair)
     except ssl.SSLError as error:
-        raise OptionsError(f"{flag}: {cert_file} and {key_file} do not fit together: {error.reason}") from None
+        raise TlsError(f"{flag}: {cert_file} and {key_file} do not fit together: {error.reason}") from None
     except OSError as error:
-        raise OptionsError(f"{flag}: {error.strerror}: {error.filename}") from None
+        raise TlsError(f"{flag}: {error.strerror}: {error.filename}") from None
     except ValueError as error:
-        raise OptionsError(f"{flag}: {cert_file}: {error}") from None
+        raise TlsError(f"{flag}: {cert_file}: {error}") from None
     return certificate
 
 
-def _context_with(pair: Certificate) -> ssl.SSLContext:
+def server_context(pair: Certificate) -> ssl.SSLContext:
+    """The context of a server that shows this certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     show(context, pair)
     return context
+
+
+def _read(cert_file: str, key_file: str) -> Certificate:
+    return Certificate(Path(cert_file).read_bytes(), Path(key_file).read_bytes())
 
 
 def _names_in(cert: bytes) -> tuple[str, ...]:
@@ -150,27 +159,3 @@ def _names_in(cert: bytes) -> tuple[str, ...]:
     except x509.ExtensionNotFound:
         return ()
     return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
-
-
-def _table() -> Iterator[tuple[str, str]]:
-    text = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8")
-    for line in text.splitlines()[1:]:
-        name, openssl_name = line.split("\t")
-        yield name, openssl_name
-
-
-OPENSSL_NAMES = dict(_table())
-ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
-"""The suites of TLS 1.3, which cannot be chosen."""
-
-
-def openssl_ciphers(names: Iterable[str]) -> str:
-    """What OpenSSL calls a choice of suites; ValueError for a name that is not known."""
-    chosen = []
-    for name in names:
-        if name in ALWAYS_ON:
-            continue
-        if name not in OPENSSL_NAMES:
-            raise ValueError(f"Cipher suite {name} not supported or doesn't exist")
-        chosen.append(OPENSSL_NAMES[name])
-    return ":".join(dict.fromkeys(chosen))

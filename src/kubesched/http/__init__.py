@@ -1,0 +1,1 @@
+"""What every HTTP server here shares: listening, TLS, who may ask, and errors as documents."""

@@ -1,0 +1,70 @@
+"""The commands as processes: what they load, and under which other names they are called."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from kubesched import __version__
+from kubesched.api.kinds import RELEASE
+from kubesched.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_help_loads_no_command() -> None:
+    asked = (
+        "import sys, click\n"
+        "from kubesched.cli.main import main\n"
+        "main(['--help'], standalone_mode=False)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('kubesched.') or name == 'numpy'))"
+    )
+    shown = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
+    light = ["kubesched.api", "kubesched.api.errors", "kubesched.cli", "kubesched.cli.input", "kubesched.cli.main"]
+    assert shown.splitlines()[-1] == str([*light, "kubesched.cli.suggesting"])
+
+
+def installed(script: str, *arguments: str) -> str:
+    """What an executable of the package prints."""
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, function = scripts[script].partition(":")
+    start = f"import sys; sys.argv[0] = {script!r}; from {module} import {function}; {function}()"
+    command = [sys.executable, "-c", start, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_kubectl_completes_the_plugin() -> None:
+    shown = installed("kubectl_complete-sched", "place", "--reque").splitlines()
+    assert shown[0].startswith("--request-timeout\t")
+    assert shown[-1] == ":4"
+    assert installed("kubectl_complete-sched", "place", "-f", "").splitlines() == [":0"]
+
+
+def test_the_plugin_for_kubectl_is_the_same_command() -> None:
+    shown = installed("kubectl-sched", "version", "-o", "json")
+    assert json.loads(shown) == {
+        "apiVersion": "kubesched.dev/v1alpha1",
+        "kind": "Version",
+        "version": __version__,
+        "kubernetes": RELEASE,
+        "python": platform.python_version(),
+    }
+    assert CliRunner().invoke(main, ["version"]).stdout.startswith(f"kubesched {__version__}, as Kubernetes {RELEASE}")
+
+
+def test_kube_scheduler_by_name_passes_all_flags_on(tmp_path: Path) -> None:
+    spy = tmp_path / "kubesched"
+    spy.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    spy.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    flags = ["--config=/etc/a file.yaml", "-v", "2"]
+    script = ROOT / "deploy" / "kube-scheduler"
+    result = subprocess.run([script, *flags], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines() == ["run", *flags]
