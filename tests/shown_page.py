@@ -22,7 +22,7 @@ from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequir
 from kubesched.daemon.shadow import Shadow
 from kubesched.kube.connection import as_kubectl
 from kubesched.plugins.registry import all_plugins, in_tree
-from kubesched.sandbox.box import Plan, Sandbox
+from kubesched.sandbox.box import Sandbox, SandboxSettings
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
 from kubesched.scheduler.scheduler import Scheduler
@@ -61,12 +61,12 @@ async def page_of_sandbox(
     """The page of a sandbox, with a story playing in it if one is named."""
     story = SCENARIOS[scenario] if scenario else None
     made = node_manifests(story.nodes if story else nodes)
-    plan = Plan(nodes=made, gpus=gpus, seed=1, node_grace=5.0 if story else Plan.node_grace)
-    box = Sandbox(plan)
+    settings = SandboxSettings(nodes=made, gpus=gpus, seed=1, node_grace=5.0 if story else SandboxSettings.node_grace)
+    box = Sandbox(settings)
     await box.start()
     said = [""]
     clock = asyncio.get_running_loop().time
-    observed = observe_sandbox(box, plan.configuration, clock=clock, saying=lambda: said[0])
+    observed = observe_sandbox(box, settings.configuration, clock=clock, saying=lambda: said[0])
     server = PageServer(observed, token=TOKEN)
     await server.start()
 
