@@ -24,7 +24,7 @@ from kubesched.kube.connection import as_kubectl
 from kubesched.plugins.registry import all_plugins, in_tree
 from kubesched.sandbox.box import Sandbox, SandboxSettings
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
+from kubesched.sandbox.scenarios import SCENARIOS, ScenarioCluster, play
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.serve.following import following
 from kubesched.simulate.cluster import SimulatedCluster
@@ -73,7 +73,7 @@ async def page_of_sandbox(
     def say(text: str) -> None:
         said[0] = text
 
-    playing = asyncio.create_task(play(story, Stage(box.api, box.nodes), say)) if story else None
+    playing = asyncio.create_task(play(story, ScenarioCluster(box.api, box.nodes), say)) if story else None
     try:
         yield server, box
     finally:

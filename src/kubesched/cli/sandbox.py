@@ -36,7 +36,7 @@ from kubesched.sandbox.box import Sandbox, SandboxSettings
 from kubesched.sandbox.chronicle import Entry
 from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage, play
+from kubesched.sandbox.scenarios import SCENARIOS, Scenario, ScenarioCluster, play
 from kubesched.scheduler import garbage
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources.sandbox import observe_sandbox
@@ -196,7 +196,7 @@ async def _until_the_end(
 
     async def play_story() -> None:
         if options.story is not None:
-            await play(options.story, Stage(box.api, box.nodes), narrator.say)
+            await play(options.story, ScenarioCluster(box.api, box.nodes), narrator.say)
             narrator.saying = ""
         if view is not None or options.story is None:
             await ended.wait()

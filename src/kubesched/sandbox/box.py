@@ -16,10 +16,10 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
 from kubesched.sandbox.api import Api, Stamps, bootstrap
 from kubesched.sandbox.chronicle import Chronicle
-from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, server_context, write_kubeconfig
 from kubesched.sandbox.nodes import HollowNodes, publish_gpus
-from kubesched.sandbox.scheduling import SchedulerInside
+from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
+from kubesched.sandbox.scheduling import SandboxScheduler
 from kubesched.sandbox.store import SqliteStore, Store
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -68,7 +68,7 @@ class Sandbox:
         self.nodes = HollowNodes(
             self.api, rng, lease_period=settings.node_grace / 4 if settings.node_grace < 40 else None
         )
-        controllers = standard_controllers(
+        controllers = standard_reconcilers(
             self.api, node_grace=settings.node_grace, job_groups=settings.configuration.features.job_groups
         )
         self._controllers = Runner(self.api, (*controllers, self.nodes))
@@ -96,7 +96,7 @@ class Sandbox:
             await self._close()
             raise
         self.api.subscribe((PODS,), self.chronicle.observe, replay=False)
-        self._inside = SchedulerInside(
+        self._inside = SandboxScheduler(
             self.api,
             self._settings.configuration,
             plugins=self._settings.plugins,

@@ -24,7 +24,7 @@ from kubesched.sandbox.api import binding as bindings
 from kubesched.sandbox.api import eviction as evictions
 from kubesched.sandbox.api.catalog import version_of
 from kubesched.sandbox.api.deleting import DeleteOptions
-from kubesched.sandbox.api.reading import Event, check_delete, check_update, metadata_of
+from kubesched.sandbox.api.reading import WatchEvent, check_delete, check_update, metadata_of
 from kubesched.sandbox.api.scale import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled
 from kubesched.sandbox.api.writing import PatchKind, Writing, patched
 
@@ -146,7 +146,7 @@ def _kubernetes_service(port: int) -> Object:
 
 
 def _follow_namespaces(api: Api, authority: str) -> None:
-    def furnish(event: Event) -> None:
+    def furnish(event: WatchEvent) -> None:
         metadata = event.object["metadata"]
         if event.type != "ADDED" or "deletionTimestamp" in metadata:
             return

@@ -26,7 +26,7 @@ class FieldTerm(NamedTuple):
     value: str
 
 
-class Selection(NamedTuple):
+class ListSelector(NamedTuple):
     """Which objects a list or a watch is about."""
 
     labels: Selector = EVERYTHING
@@ -53,14 +53,14 @@ class Selection(NamedTuple):
         return next((term.value for term in self.fields if term.path == "metadata.namespace" and term.equal), None)
 
 
-ALL = Selection()
+ALL = ListSelector()
 
 
-def selection(resource: Resource, labels: str | None = None, fields: str | None = None) -> Selection:
+def selection(resource: Resource, labels: str | None = None, fields: str | None = None) -> ListSelector:
     """What a labelSelector and a fieldSelector ask for; a bad one is a BadRequest."""
     if not labels and not fields:
         return ALL
-    return Selection(parse_labels(labels or ""), _parse_fields(resource, fields or ""))
+    return ListSelector(parse_labels(labels or ""), _parse_fields(resource, fields or ""))
 
 
 @lru_cache(maxsize=1024)

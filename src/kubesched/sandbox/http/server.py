@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, User
+from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, UserInfo
 from kubesched.sandbox.http.answers import error_answer, json_answer
 from kubesched.sandbox.http.bodies import read
 from kubesched.sandbox.http.content import LARGEST_BODY, decode_json
@@ -20,7 +20,7 @@ from kubesched.sandbox.http.documents import PUBLIC, Documents
 from kubesched.sandbox.http.faults import FaultError, Faults, Rule
 from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, target_of
-from kubesched.sandbox.http.requests import Asked, Requests, fault_subject
+from kubesched.sandbox.http.requests import RequestInfo, Requests, fault_subject
 from kubesched.sandbox.http.security import check_exposure, check_origin
 from kubesched.sandbox.http.watch_requests import WatchRequests
 from kubesched.sandbox.http.watches import Watches
@@ -127,7 +127,7 @@ class Server:
             await self.api.store.durable(self.api.store.revision)
         return answer
 
-    async def _answer_faulty(self, asked: Asked) -> web.StreamResponse:
+    async def _answer_faulty(self, asked: RequestInfo) -> web.StreamResponse:
         verb, subject = asked.verb, fault_subject(asked)
         if delay := self.faults.delay(verb, subject):
             await asyncio.sleep(delay)
@@ -140,7 +140,7 @@ class Server:
             raise error
         return answer
 
-    def _authenticate(self, request: web.BaseRequest, path: str) -> User:
+    def _authenticate(self, request: web.BaseRequest, path: str) -> UserInfo:
         if not self.tokens.required and "Authorization" not in request.headers:
             return ADMIN
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")

@@ -11,13 +11,13 @@ from aiohttp import HttpVersion11, web
 
 from kubesched.api.api_error import gone
 from kubesched.api.kinds import Resource
-from kubesched.sandbox.api import Api, Selection
+from kubesched.sandbox.api import Api, ListSelector
 from kubesched.sandbox.http.content import JSON
 from kubesched.sandbox.http.lists import too_large_version
 from kubesched.sandbox.http.query import Query, bad_list_option
 from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.http.watches import MOST_UNSENT, Watcher, Watches, event_line
-from kubesched.sandbox.store import ExpiredError, Record
+from kubesched.sandbox.store import ExpiredError, StoredObject
 
 _CHUNK = 256 * 1024
 _SHORTEST, _LONGEST = 1800, 3600
@@ -36,7 +36,7 @@ class WatchRequests:
         request: web.BaseRequest,
         resource: Resource,
         namespace: str | None,
-        wanted: Selection,
+        wanted: ListSelector,
         query: Query,
         shapes: Shapes,
     ) -> web.StreamResponse:
@@ -50,7 +50,7 @@ class WatchRequests:
         watcher = Watcher(resource, namespace, wanted, shapes)
         watcher.bookmarks = query.flag("allowWatchBookmarks")
         from_list = send_initial or (since in (None, 0) and not query.text("sendInitialEvents"))
-        records: list[Record] = []
+        records: list[StoredObject] = []
         error: bytes = b""
         try:
             if from_list:
@@ -113,7 +113,7 @@ def _response(request: web.BaseRequest) -> web.StreamResponse:
     return response
 
 
-async def _write_initial(response: web.StreamResponse, watcher: Watcher, records: Iterable[Record]) -> None:
+async def _write_initial(response: web.StreamResponse, watcher: Watcher, records: Iterable[StoredObject]) -> None:
     lines, size = [], 0
     for record in records:
         line = watcher.added(record.object, record.encoded)

@@ -13,11 +13,11 @@ import msgspec
 
 from kubesched.api.api_error import gone
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.api import Api, Selection
+from kubesched.sandbox.api import Api, ListSelector
 from kubesched.sandbox.api.catalog import table_of
 from kubesched.sandbox.http.faults import Faults, WatchFault
 from kubesched.sandbox.http.shapes import Shapes
-from kubesched.sandbox.store import Change
+from kubesched.sandbox.store import StoredChange
 from kubesched.sandbox.store.records import key_of
 
 MOST_UNSENT = 32 * 1024 * 1024
@@ -31,7 +31,7 @@ _encode = msgspec.json.encode
 class Watcher:
     """One client that waits for changes of one resource."""
 
-    def __init__(self, resource: Resource, namespace: str | None, wanted: Selection, shapes: Shapes) -> None:
+    def __init__(self, resource: Resource, namespace: str | None, wanted: ListSelector, shapes: Shapes) -> None:
         self.resource, self._namespace, self._wanted, self._shapes = resource, namespace, wanted, shapes
         self._filters = not wanted.is_everything
         self.unsent: list[bytes] = []
@@ -47,13 +47,13 @@ class Watcher:
         self.ended = asyncio.Event()
         self._held: list[bytes] = []
 
-    def offer(self, change: Change, shared: dict[str, bytes]) -> None:
+    def offer(self, change: StoredChange, shared: dict[str, bytes]) -> None:
         """Take a change if it is one for this client. `shared` holds the lines made for others before."""
         line = self.line(change, shared) if change.revision > self.since else None
         if line is not None:
             self.take(line)
 
-    def hold(self, change: Change, shared: dict[str, bytes]) -> None:
+    def hold(self, change: StoredChange, shared: dict[str, bytes]) -> None:
         """Take a change, but send it only after the next one."""
         line = self.line(change, shared) if change.revision > self.since else None
         if line is not None:
@@ -68,7 +68,7 @@ class Watcher:
         if self.unsent_bytes > MOST_UNSENT:
             self.end()
 
-    def line(self, change: Change, shared: dict[str, bytes]) -> bytes | None:
+    def line(self, change: StoredChange, shared: dict[str, bytes]) -> bytes | None:
         obj = change.record.object
         if self._namespace is not None and key_of(obj)[0] != self._namespace:
             return None
@@ -115,7 +115,7 @@ class Watcher:
         self.unsent_bytes = 0
         self.write(data)
 
-    def _seen_as(self, change: Change) -> str | None:
+    def _seen_as(self, change: StoredChange) -> str | None:
         """What a change is to a client that sees only a selection; None when it sees nothing of it."""
         before = change.old is not None and self._wanted.matches(change.old.object)
         if change.type == "DELETED":
@@ -124,7 +124,7 @@ class Watcher:
             return "MODIFIED" if before else "ADDED"
         return "DELETED" if before else None
 
-    def _left(self, change: Change) -> bytes:
+    def _left(self, change: StoredChange) -> bytes:
         """An object that left the selection is shown as it was when it was last in it."""
         assert change.old is not None
         old = change.old.object
@@ -192,7 +192,7 @@ class Watches:
         else:
             self._loop.call_later(wait, self._flush)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: StoredChange) -> None:
         watchers = self._watchers.get(change.table)
         if not watchers:
             return
@@ -205,7 +205,7 @@ class Watches:
                 watcher.offer(change, shared)
         self.plan_flush()
 
-    def _offer_faulty(self, watcher: Watcher, change: Change, shared: dict[str, bytes]) -> None:
+    def _offer_faulty(self, watcher: Watcher, change: StoredChange, shared: dict[str, bytes]) -> None:
         fault = self._faults.for_event(watcher.resource)
         match fault:
             case WatchFault.DROP:

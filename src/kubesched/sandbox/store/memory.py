@@ -9,9 +9,9 @@ from collections.abc import Callable
 import msgspec
 
 from kubesched.api.kinds import Object
-from kubesched.sandbox.store.records import Change, ChangeType, Record, Table, key_of
+from kubesched.sandbox.store.records import ChangeType, StoredChange, StoredObject, Table, key_of
 
-Listener = Callable[[Change], None]
+Listener = Callable[[StoredChange], None]
 
 HISTORY_KEPT = 10_000
 """Changes kept per table."""
@@ -42,7 +42,7 @@ class Store:
         self._floor = 0
         self._listeners: list[Listener] = []
         self._durable_listeners: list[Listener] = []
-        self._undelivered: deque[Change] = deque()
+        self._undelivered: deque[StoredChange] = deque()
         self._telling = False
 
     @property
@@ -61,7 +61,7 @@ class Store:
             table = self._tables[name] = Table(self._floor)
         return table
 
-    def put(self, table: str, obj: Object) -> Record:
+    def put(self, table: str, obj: Object) -> StoredObject:
         """Store the next state of an object; its resourceVersion is set here."""
         namespace, name = key_of(obj)
         rows = self.table(table)
@@ -71,7 +71,7 @@ class Store:
         self._record("ADDED" if old is None else "MODIFIED", table, record, old)
         return record
 
-    def remove(self, table: str, namespace: str, name: str) -> Record:
+    def remove(self, table: str, namespace: str, name: str) -> StoredObject:
         """Take an object out. The record returned is its last state at the revision of the removal."""
         rows = self.table(table)
         old = rows.get(namespace, name)
@@ -102,14 +102,14 @@ class Store:
             for table in self._tables.values():
                 table.floor = self.revision
 
-    def _next_record(self, obj: Object) -> Record:
+    def _next_record(self, obj: Object) -> StoredObject:
         self.revision = revision = self.revision + 1
         stamped = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}}
-        return Record(stamped, revision, _encode(stamped))
+        return StoredObject(stamped, revision, _encode(stamped))
 
-    def _record(self, kind: ChangeType, table: str, record: Record, old: Record | None) -> None:
+    def _record(self, kind: ChangeType, table: str, record: StoredObject, old: StoredObject | None) -> None:
         now = self._clock()
-        change = Change(kind, table, record, old, now)
+        change = StoredChange(kind, table, record, old, now)
         rows = self._tables[table]
         rows.history.append(change)
         rows.compact(keep=self._history, newer_than=now - self._history_seconds)
@@ -125,14 +125,14 @@ class Store:
         finally:
             self._telling = False
 
-    def _notify(self, change: Change) -> None:
+    def _notify(self, change: StoredChange) -> None:
         for listener in tuple(self._listeners):
             listener(change)
         self._became_durable(change)
 
-    def _became_durable(self, change: Change) -> None:
+    def _became_durable(self, change: StoredChange) -> None:
         for listener in tuple(self._durable_listeners):
             listener(change)
 
-    def _persist(self, change: Change) -> None:
+    def _persist(self, change: StoredChange) -> None:
         """Nothing to do in memory."""

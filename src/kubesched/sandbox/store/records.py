@@ -16,7 +16,7 @@ Key = tuple[str, str]
 """Namespace (empty for objects of the cluster) and name."""
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class StoredObject(msgspec.Struct, frozen=True, gc=False):
     """One state of one object. The bytes are made once, and shared by every list and watch."""
 
     object: Object
@@ -24,13 +24,13 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     encoded: bytes
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class StoredChange(msgspec.Struct, frozen=True, gc=False):
     """One step of the history. A deletion carries the last state, at the revision of the deletion."""
 
     type: ChangeType
     table: str
-    record: Record
-    old: Record | None
+    record: StoredObject
+    old: StoredObject | None
     at: float
 
     @property
@@ -51,21 +51,21 @@ class Table:
     __slots__ = ("_names", "_spaces", "floor", "history", "namespaces")
 
     def __init__(self, floor: int) -> None:
-        self.namespaces: dict[str, dict[str, Record]] = {}
-        self.history: deque[Change] = deque()
+        self.namespaces: dict[str, dict[str, StoredObject]] = {}
+        self.history: deque[StoredChange] = deque()
         self.floor = floor
         """Changes after this revision are all in the history."""
         self._names: dict[str, list[str]] = {}
         self._spaces: list[str] | None = None
 
-    def get(self, namespace: str, name: str) -> Record | None:
+    def get(self, namespace: str, name: str) -> StoredObject | None:
         records = self.namespaces.get(namespace)
         return None if records is None else records.get(name)
 
     def __len__(self) -> int:
         return sum(map(len, self.namespaces.values()))
 
-    def ordered(self, namespace: str | None = None) -> Iterator[Record]:
+    def ordered(self, namespace: str | None = None) -> Iterator[StoredObject]:
         """The records of one namespace, or of all, in the order of their keys."""
         if namespace is not None:
             records = self.namespaces.get(namespace)
@@ -74,7 +74,7 @@ class Table:
             self.namespaces[space][name] for space in self._sorted_namespaces() for name in self._sorted_names(space)
         )
 
-    def put(self, namespace: str, name: str, record: Record) -> None:
+    def put(self, namespace: str, name: str, record: StoredObject) -> None:
         records = self.namespaces.get(namespace)
         if records is None:
             records = self.namespaces[namespace] = {}
@@ -91,7 +91,7 @@ class Table:
             del self.namespaces[namespace]
             self._spaces = None
 
-    def changes_after(self, revision: int) -> list[Change]:
+    def changes_after(self, revision: int) -> list[StoredChange]:
         """Every change after a revision, oldest first; `ExpiredError` when some of them were dropped."""
         if revision < self.floor:
             raise ExpiredError(revision, self.floor)
@@ -100,7 +100,7 @@ class Table:
         history = list(self.history)
         return history[bisect_right(history, revision, key=_revision_of) :]
 
-    def as_of(self, revision: int) -> list[Record]:
+    def as_of(self, revision: int) -> list[StoredObject]:
         """The records as they were at a revision, in the order of their keys."""
         state = {_key_of(record): record for record in self.ordered()}
         for change in reversed(self.changes_after(revision)):
@@ -134,9 +134,9 @@ def key_of(obj: Object) -> Key:
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def _key_of(record: Record) -> Key:
+def _key_of(record: StoredObject) -> Key:
     return key_of(record.object)
 
 
-def _revision_of(change: Change) -> int:
+def _revision_of(change: StoredChange) -> int:
     return change.revision
