@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from kubesched import config
+from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.framework.decision import Outcome
 from kubesched.questions.output import plain
 from kubesched.questions.remedies import ObjectChange, Remedy
-from kubesched.sandbox.patching.json_patch import json_patch
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.placement import schedule
 

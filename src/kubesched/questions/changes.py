@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.change import Change
+from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
@@ -23,7 +24,6 @@ from kubesched.api.schema import convert
 from kubesched.questions.given import AskedError, Given
 from kubesched.questions.pools import one_more
 from kubesched.questions.trial import Trial
-from kubesched.sandbox.patching import json_patch
 from kubesched.state.nodes import NodeTable
 
 MOST_NEW_NODES = 1000

@@ -47,6 +47,15 @@ def test_help_loads_no_command() -> None:
     assert shown.splitlines()[-1] == str([*light, "kubesched.cli.suggesting"])
 
 
+def test_image_without_the_sandbox_says_so_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("kubesched.sandbox", "kubesched.cli.sandbox"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kubesched.sandbox", None)
+    result = CliRunner().invoke(main, ["sandbox", "--nodes", "3"])
+    assert result.exit_code == 2
+    assert result.stderr == "sandbox: this image has the scheduler without the sandbox; use the wheel\n"
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

@@ -14,7 +14,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import PODS, pod_requests, whole
-from kubesched.plugins.shared.node_requirements import RequiredNodes
+from kubesched.api.selectors import NodeRequirements
 
 _EVERY_ADDRESS = "0.0.0.0"
 
@@ -67,7 +67,7 @@ class NodeAccount:
             if amount and used + amount > total:
                 shortage = f"resource: {name}, requested: {amount}, used: {used}, capacity: {total}"
                 return PodRefusal(f"OutOf{name}", f"Node didn't have enough {shortage}")
-        required = RequiredNodes(msgspec.convert(pod, Pod))
+        required = NodeRequirements(msgspec.convert(pod, Pod))
         if not required.allow_all and not required.allow(msgspec.convert(node, Node)):
             why = "node(s) didn't match Pod's node affinity/selector"
             return PodRefusal("NodeAffinity", f"Predicate NodeAffinity failed: {why}")

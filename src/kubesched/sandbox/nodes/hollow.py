@@ -9,8 +9,8 @@ from math import ceil
 
 from kubesched.api.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
 from kubesched.controllers.pod_templates import owner_reference
-from kubesched.kube.event_record import micro_time
 from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api.stamps import micro_timestamp
 from kubesched.sandbox.nodes.manifests import (
     FAILED,
     advertised,
@@ -224,5 +224,5 @@ def lease_of(node: Object, now: float, period: float) -> Object:
 
 
 def renewed(lease: Object, now: float, period: float) -> Object:
-    spec = {**lease["spec"], "leaseDurationSeconds": ceil(_PERIODS * period), "renewTime": micro_time(now)}
+    spec = {**lease["spec"], "leaseDurationSeconds": ceil(_PERIODS * period), "renewTime": micro_timestamp(now)}
     return {**lease, "spec": spec}

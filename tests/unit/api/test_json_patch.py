@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.api_error import ApiError
-from kubesched.sandbox.patching import json_patch
-from kubesched.sandbox.patching.json_patch import same_json
+from kubesched.api.json_patch import json_patch, same_json
 
 scalars = st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab/~", max_size=3)
 values = st.recursive(
