@@ -12,10 +12,10 @@ from kubesched.api.api_error import ApiError, bad_request, gone
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, ListSelector
 from kubesched.sandbox.api.catalog import table_of
+from kubesched.sandbox.http.answers import Shapes
 from kubesched.sandbox.http.query import Query, bad_list_option
-from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.store import ExpiredError, StoredObject
-from kubesched.sandbox.store.records import key_of
+from kubesched.sandbox.store.memory import key_of
 
 _SNAPSHOTS_KEPT = 64
 _SNAPSHOT_SECONDS = 300.0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from aiohttp import web
 from msgspec import structs
 
-from kubesched.admission.extension import is_inert
+from kubesched.admission.definitions import is_inert
 from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
@@ -16,13 +16,12 @@ from kubesched.sandbox.api.catalog import METRICS
 from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
 from kubesched.sandbox.api.identities import Tokens, UserInfo, review
 from kubesched.sandbox.api.usage import metrics
-from kubesched.sandbox.http.answers import formatted, json_answer, large_answer, success
+from kubesched.sandbox.http.answers import Shapes, formatted, json_answer, large_answer, success
 from kubesched.sandbox.http.bodies import Bodies, Body
 from kubesched.sandbox.http.content import JSON, Accepted, negotiate
 from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, Target
-from kubesched.sandbox.http.shapes import Shapes
-from kubesched.sandbox.http.watch_requests import WatchRequests
+from kubesched.sandbox.http.watches import WatchRequests
 
 _COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

@@ -22,8 +22,7 @@ from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, target_of
 from kubesched.sandbox.http.requests import RequestInfo, Requests, fault_subject
 from kubesched.sandbox.http.security import check_exposure, check_origin
-from kubesched.sandbox.http.watch_requests import WatchRequests
-from kubesched.sandbox.http.watches import Watches
+from kubesched.sandbox.http.watches import Watches, WatchRequests
 from kubesched.sandbox.store import SqliteStore, StorageError
 
 log = logging.getLogger(__name__)

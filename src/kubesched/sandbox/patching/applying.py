@@ -12,13 +12,16 @@ from kubesched.admission.schemas.table import Type, object_type
 from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.patching.combining import FieldChanges, combined, everything, without
-from kubesched.sandbox.patching.fieldsets import Fields, Path, json_text, spelled
 from kubesched.sandbox.patching.owners import (
     NEVER_OWNED,
+    Fields,
     Owner,
     Owners,
+    Path,
+    json_text,
     managed_fields,
     read_owners,
+    spelled,
     with_managed_fields,
     without_fields,
     write_owners,

@@ -11,14 +11,16 @@ from kubesched.admission.schemas.table import CUSTOM, Type, object_type
 from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.patching.combining import FieldChanges
-from kubesched.sandbox.patching.fieldsets import Path, field_step, spelled
 from kubesched.sandbox.patching.owners import (
     NEVER_OWNED,
     Owner,
     Owners,
+    Path,
     capped,
+    field_step,
     managed_fields,
     read_owners,
+    spelled,
     with_managed_fields,
     without_fields,
     write_owners,

@@ -14,11 +14,10 @@ from kubesched.sandbox.reconcilers.daemon_sets import DaemonSets
 from kubesched.sandbox.reconcilers.deployments import Deployments
 from kubesched.sandbox.reconcilers.disruption_budgets import DisruptionBudgets
 from kubesched.sandbox.reconcilers.events import EventExpiry
-from kubesched.sandbox.reconcilers.garbage import GarbageCollector, PodGarbage
+from kubesched.sandbox.reconcilers.garbage import GarbageCollector, PodGarbage, PodGroupProtection
 from kubesched.sandbox.reconcilers.jobs import Jobs
 from kubesched.sandbox.reconcilers.node_lifecycle import GRACE, NodeLifecycle, TaintEviction
 from kubesched.sandbox.reconcilers.ownership import Grouped, Owned
-from kubesched.sandbox.reconcilers.pod_groups import PodGroupProtection
 from kubesched.sandbox.reconcilers.reconciler import KeyedReconciler, Reconciler
 from kubesched.sandbox.reconcilers.replica_sets import ReplicaSets
 from kubesched.sandbox.reconcilers.resource_claims import ResourceClaims

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CRON_JOBS, JOBS, Object
-from kubesched.controllers.cron_jobs import beyond_history, due, scheduled_job
+from kubesched.controllers.jobs import beyond_history, due, scheduled_job
 from kubesched.sandbox.api import Api, WatchEvent
 from kubesched.sandbox.api.stamps import seconds_of, timestamp
 from kubesched.sandbox.reconcilers.conditions import is_terminating, is_true

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubesched.api.kinds import Object
 from kubesched.controllers import rollout
-from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
+from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import condition_of, without_condition
 
 _FOREVER = 2**31 - 1

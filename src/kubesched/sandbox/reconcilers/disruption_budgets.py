@@ -14,8 +14,8 @@ from kubesched.api.kinds import (
 )
 from kubesched.controllers.pod_templates import share_of
 from kubesched.sandbox.api import Api, WatchEvent
-from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
+from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import is_finished, is_ready, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import controller_of

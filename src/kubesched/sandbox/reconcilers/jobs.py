@@ -1,20 +1,19 @@
-"""Jobs: pods that run to an end, as many as asked for, with retries, deadlines and a time to live."""
+"""Jobs: pods that run to an end, and the Workloads and PodGroups of those whose pods run all or not at all."""
 
 from __future__ import annotations
 
 from itertools import islice
 
-from kubesched.api.kinds import JOBS, PODS, Object
-from kubesched.controllers.job_groups import grouped
+from kubesched.api.kinds import JOBS, POD_GROUPS, PODS, WORKLOADS, Object, Resource
+from kubesched.controllers.job_groups import JobGroups, grouped, job_named_by, workload_named_by
 from kubesched.controllers.jobs import Indexes, index_of, new_pods, wanted_pods
 from kubesched.sandbox.api import Api, WatchEvent
-from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
+from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import is_active, is_finished, is_ready, is_terminating, is_true
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.job_groups import job_groups_of
-from kubesched.sandbox.reconcilers.ownership import Owned, PodControl, owner_key
-from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.ownership import Grouped, Owned, PodControl, owner_key
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
 
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _BATCH = 50
@@ -255,3 +254,26 @@ def _ended(pod: Object) -> float:
         if (state := (each.get("state") or {}).get("terminated")) and state.get("finishedAt")
     ]
     return seconds_of(max(times, default=pod["metadata"]["creationTimestamp"]))
+
+
+def job_groups_of(api: Api, recorder: Recorder) -> JobGroups:
+    """Those of all Jobs. What is made for one, its Events tell."""
+    workloads = Grouped(api, WORKLOADS, lambda workload: _key(workload, job_named_by(workload)))
+    groups = Grouped(api, POD_GROUPS, lambda group: _key(group, workload_named_by(group)))
+
+    def create(resource: Resource, job: Object, obj: Object) -> Object:
+        made = api.create(resource, job["metadata"]["namespace"], obj, manager=MANAGER)
+        if resource is WORKLOADS:
+            message = f"Created Workload {made['metadata']['name']} for Job {job['metadata']['name']}"
+            recorder.normal(JOBS, job, "WorkloadCreated", message)
+        return made
+
+    return JobGroups(
+        lambda job: workloads.of("".join(_key(job, job["metadata"]["name"]))),
+        lambda workload: groups.of("".join(_key(workload, workload["metadata"]["name"]))),
+        create,
+    )
+
+
+def _key(obj: Object, name: str) -> tuple[str, ...]:
+    return (f"{obj['metadata']['namespace']}/{name}",) if name else ()

@@ -11,8 +11,8 @@ from kubesched.api.node import Taint
 from kubesched.api.pod import Toleration
 from kubesched.api.tolerations import tolerates
 from kubesched.sandbox.api import Api, WatchEvent
-from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
+from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import condition_of, is_active, is_finished, is_ready
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Grouped

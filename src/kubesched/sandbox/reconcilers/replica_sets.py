@@ -9,7 +9,7 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
 from kubesched.controllers.pod_templates import pod_from
 from kubesched.sandbox.api import Api, WatchEvent
-from kubesched.sandbox.api.binding import with_condition
+from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import (
     available_at,
     is_active,

@@ -12,7 +12,7 @@ from kubesched.framework import client as framework_client
 from kubesched.framework.client import NOT_FOUND, Awaited, ClientError, ClusterClient
 from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.scheduling.recorder import SandboxEventRecorder
-from kubesched.sandbox.store.records import key_of
+from kubesched.sandbox.store.memory import key_of
 from kubesched.scheduler.handle import ObjectWaiter
 
 _MANAGER = "kube-scheduler"

@@ -15,7 +15,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.extenders.originals import Originals
 from kubesched.sandbox.api import Api, WatchEvent
-from kubesched.sandbox.store.records import key_of
+from kubesched.sandbox.store.memory import key_of
 from kubesched.scheduler.scheduler import Scheduler
 
 log = logging.getLogger(__name__)

@@ -18,8 +18,7 @@ from pathlib import Path
 import msgspec
 
 from kubesched.api.errors import UserError
-from kubesched.sandbox.store.memory import HISTORY_KEPT, HISTORY_SECONDS, Store
-from kubesched.sandbox.store.records import StoredChange, StoredObject, key_of
+from kubesched.sandbox.store.memory import HISTORY_KEPT, HISTORY_SECONDS, Store, StoredChange, StoredObject, key_of
 
 DATABASE = "kubesched.db"
 

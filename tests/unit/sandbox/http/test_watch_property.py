@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kubesched.api import kinds
 from kubesched.sandbox.api import Api, ListSelector, Stamps, selection
+from kubesched.sandbox.http.answers import Shapes
 from kubesched.sandbox.http.content import Accepted
 from kubesched.sandbox.http.faults import Faults
-from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.http.watches import Watcher, Watches
 from kubesched.sandbox.store import ExpiredError, Store
 

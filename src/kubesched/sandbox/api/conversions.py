@@ -1,4 +1,4 @@
-"""Autoscalers in their two shapes: autoscaling/v1 has a target for cpu alone, and all else of v2 in annotations."""
+"""Kinds that are served in two shapes and stored in one: events in the older, autoscalers in the newer one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,43 @@ import msgspec
 from kubesched.admission.autoscaling import CPU_AT_80
 from kubesched.api.kinds import Object
 
+_TO_NEWER = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_TO_OLDER = {newer: older for older, newer in _TO_NEWER.items()}
+
+
+def newer_event(event: Object) -> Object:
+    """As events.k8s.io/v1 shows it."""
+    shown = _renamed(event, _TO_NEWER)
+    shown["apiVersion"] = "events.k8s.io/v1"
+    return shown
+
+
+def stored_event(event: Object) -> Object:
+    """As it is stored."""
+    stored = _renamed(event, _TO_OLDER)
+    stored["apiVersion"] = "v1"
+    # core/v1 has both as required fields; a client of the older shape relies on them.
+    stored.setdefault("involvedObject", {})
+    stored.setdefault("source", {})
+    return stored
+
+
+def _renamed(event: Object, names: dict[str, str]) -> dict[str, Any]:
+    return {names.get(key, key): value for key, value in event.items()}
+
+
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 
 
-def older(autoscaler: Object) -> Object:
+def older_autoscaler(autoscaler: Object) -> Object:
     """As autoscaling/v1 shows it."""
     spec, status = dict(autoscaler["spec"]), dict(autoscaler.get("status") or {})
     metadata, notes = dict(autoscaler["metadata"]), {}
@@ -35,7 +68,7 @@ def older(autoscaler: Object) -> Object:
     return {**shown, "status": status} if "status" in autoscaler else shown
 
 
-def stored(autoscaler: Object) -> Object:
+def stored_autoscaler(autoscaler: Object) -> Object:
     """As it is stored: autoscaling/v2."""
     spec, status = dict(autoscaler["spec"]), dict(autoscaler.get("status") or {})
     metadata = dict(autoscaler["metadata"])

@@ -1,13 +1,13 @@
-"""Messages of Kubernetes types as JSON objects.
+"""Objects out of protobuf, the format that clients written in Go send by default.
 
-Which number is which field says numbers.json (written by tools/protobuf_table.py), of which type it is says the field
-table. A field is spelled `NUMBER NAME`; a star before the name marks one that is sent only when it is set, so that a
-zero means something; a type in angle brackets is one whose fields belong to the surrounding object.
+Only reading: every such client accepts JSON as an answer.
 """
 
 from __future__ import annotations
 
 import base64
+import struct
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -17,7 +17,83 @@ import msgspec
 
 from kubesched.admission.schemas.table import Type, definition, definition_of_kind
 from kubesched.api.kinds import Object
-from kubesched.sandbox.http.protobuf.wire import ProtobufError, Value, double, fields, message, number, text
+
+Value = int | bytes
+"""A number, or the bytes of a text, a message or a fixed64."""
+
+
+class ProtobufError(ValueError):
+    """Bytes that are no message, or not the one expected."""
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Value]]:
+    """The fields of a message in the order they were written."""
+    at, end = 0, len(data)
+    while at < end:
+        key, at = _varint(data, at)
+        number, kind = key >> 3, key & 7
+        value: Value
+        if kind == 0:
+            value, at = _varint(data, at)
+        elif kind == 2:
+            size, at = _varint(data, at)
+            value, at = _slice(data, at, size)
+        elif kind == 1:
+            value, at = _slice(data, at, 8)
+        elif kind == 5:
+            value, at = _slice(data, at, 4)
+        else:
+            raise ProtobufError(f"field {number} has the unknown wire type {kind}")
+        yield number, value
+
+
+def message(value: Value) -> bytes:
+    """A value that must be bytes."""
+    if isinstance(value, int):
+        raise ProtobufError("a number was found where a message or text belongs")
+    return value
+
+
+def text(value: Value) -> str:
+    try:
+        return message(value).decode()
+    except UnicodeDecodeError:
+        raise ProtobufError("a text is not valid UTF-8") from None
+
+
+def number(value: Value) -> int:
+    """A signed integer of 64 bits, as every integer is written."""
+    if not isinstance(value, int):
+        raise ProtobufError("bytes were found where a number belongs")
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def double(value: Value) -> float:
+    data = message(value)
+    if len(data) != 8:
+        raise ProtobufError("a floating point number does not have eight bytes")
+    result: float = struct.unpack("<d", data)[0]
+    return result
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    result = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ProtobufError("a number ends too early or not at all")
+        byte = data[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result & 0xFFFFFFFFFFFFFFFF, at
+        shift += 7
+
+
+def _slice(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    if at + size > len(data):
+        raise ProtobufError("a field ends after its message")
+    return data[at : at + size], at + size
+
 
 _MAGIC = b"k8s\x00"
 _DEEPEST = 100
@@ -162,7 +238,7 @@ def _raw(data: bytes) -> Any:
 
 @cache
 def _numbers() -> dict[str, str]:
-    data = resources.files("kubesched.sandbox.http.protobuf").joinpath("numbers.json").read_bytes()
+    data = resources.files(__package__).joinpath("protobuf_numbers.json").read_bytes()
     return msgspec.json.decode(data, type=dict[str, str])
 
 
