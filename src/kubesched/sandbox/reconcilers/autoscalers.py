@@ -8,21 +8,20 @@ from kubesched.controllers.autoscaling import Advice, Load, MetricError, Past, a
 from kubesched.sandbox.api import Api, WatchEvent, selection
 from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.api.usage import Usage, amount_of, requests_of
-from kubesched.sandbox.reconcilers.conditions import is_ready
+from kubesched.sandbox.reconcilers.conditions import condition, is_ready
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, ObjectReconciler, key_of
 
 PERIOD = 15.0
 _UNITS = {"cpu": "m", "memory": ""}
 _LONGEST_PERIOD = 1800
 
 
-class Autoscalers(KeyedReconciler):
+class Autoscalers(ObjectReconciler):
     """Looks at each autoscaler every fifteen seconds."""
 
     def __init__(self, api: Api) -> None:
-        super().__init__(api)
-        self.watches = (AUTOSCALERS,)
+        super().__init__(api, AUTOSCALERS)
         self._recorder = Recorder(api, "horizontal-pod-autoscaler")
         self._advised: dict[Key, list[Past]] = {}
         self._changes: dict[Key, list[Past]] = {}
@@ -35,10 +34,8 @@ class Autoscalers(KeyedReconciler):
         elif event.old is None or event.old["spec"] != event.object["spec"]:
             self.queue.add(key)
 
-    def sync(self, key: Key, now: float) -> float | None:
-        autoscaler = self.api.find(AUTOSCALERS, *key)
-        if autoscaler is None:
-            return None
+    def sync_object(self, autoscaler: Object, now: float) -> float | None:
+        key = key_of(autoscaler)
         status = {**(autoscaler.get("status") or {}), "observedGeneration": autoscaler["metadata"].get("generation", 1)}
         try:
             self._scale(key, autoscaler, status, now)
@@ -129,8 +126,8 @@ class Autoscalers(KeyedReconciler):
         return best
 
     def _explain(self, status: Object, kind: str, state: str, reason: str, message: str) -> None:
-        condition = {"type": kind, "status": state, "reason": reason, "message": message}
-        status["conditions"] = with_condition(status.get("conditions") or [], condition, self.api.stamps.now())
+        explained = condition(kind, state, reason, message)
+        status["conditions"] = with_condition(status.get("conditions") or [], explained, self.api.stamps.now())
 
 
 _SOURCES = {"Resource": "resource", "ContainerResource": "containerResource"}

@@ -1,8 +1,8 @@
-"""Conditions of objects, read; when a pod counts as ready, available, active."""
+"""Conditions of objects; when a pod counts as ready, available, active."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kubesched.api.kinds import Object
 from kubesched.sandbox.api.stamps import seconds_of
@@ -42,6 +42,10 @@ def is_active(pod: Object) -> bool:
     return not is_finished(pod) and not is_terminating(pod)
 
 
+def condition(kind: str, status: str, reason: str, message: str = "") -> Object:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
 def available_at(pod: Object, min_ready_seconds: int) -> float | None:
     """Since or from when a ready pod is available; None while it is not ready."""
     ready = condition_of(pod, "Ready")
@@ -50,3 +54,13 @@ def available_at(pod: Object, min_ready_seconds: int) -> float | None:
     if not min_ready_seconds:
         return float("-inf")
     return seconds_of(ready["lastTransitionTime"]) + min_ready_seconds
+
+
+def is_available(pod: Object, min_ready_seconds: int, now: float) -> bool:
+    since = available_at(pod, min_ready_seconds)
+    return since is not None and since <= now
+
+
+def next_available(times: Iterable[float | None], now: float) -> float | None:
+    """When the next of the pods that become available at these times does so; None if none will."""
+    return min((time for time in times if time is not None and time > now), default=None)

@@ -10,15 +10,14 @@ from kubesched.sandbox.api.stamps import seconds_of, timestamp
 from kubesched.sandbox.reconcilers.conditions import is_terminating, is_true
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Owned, owner_key
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, ObjectReconciler, key_of
 
 
-class CronJobs(KeyedReconciler):
+class CronJobs(ObjectReconciler):
     """Follows the schedule of every CronJob. What was missed counts once, the latest time of it."""
 
     def __init__(self, api: Api, jobs: Owned) -> None:
-        super().__init__(api)
-        self.watches = (CRON_JOBS, JOBS)
+        super().__init__(api, CRON_JOBS, JOBS)
         self._jobs = jobs
         self._recorder = Recorder(api, "cronjob-controller")
 
@@ -27,9 +26,8 @@ class CronJobs(KeyedReconciler):
         if key is not None:
             self.queue.add(key)
 
-    def sync(self, key: Key, now: float) -> float | None:
-        cron_job = self.api.find(CRON_JOBS, *key)
-        if cron_job is None or is_terminating(cron_job):
+    def sync_object(self, cron_job: Object, now: float) -> float | None:
+        if is_terminating(cron_job):
             return None
         jobs = self._jobs.of(cron_job)
         status = self._seen(cron_job, jobs)

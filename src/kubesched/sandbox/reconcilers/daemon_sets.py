@@ -10,13 +10,21 @@ import msgspec
 from kubesched.api.kinds import DAEMON_SETS, NODES, PODS, Object
 from kubesched.api.node import Node
 from kubesched.controllers.daemon_sets import Eligibility, daemon_pod, target_of
-from kubesched.controllers.pod_templates import REVISION_HASH, share_of
+from kubesched.controllers.pod_templates import share_of
 from kubesched.sandbox.api import Api, WatchEvent
-from kubesched.sandbox.reconcilers.conditions import available_at, is_active, is_finished, is_ready, is_terminating
+from kubesched.sandbox.reconcilers.conditions import (
+    available_at,
+    is_active,
+    is_available,
+    is_finished,
+    is_ready,
+    is_terminating,
+    next_available,
+)
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Owned, PodControl, owner_key
-from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, key_of
-from kubesched.sandbox.reconcilers.revisions import Revisions, hash_in
+from kubesched.sandbox.reconcilers.reconciler import Key, ObjectReconciler, key_of
+from kubesched.sandbox.reconcilers.revisions import Revisions, hash_in, revision_of
 
 _BATCH = 100
 _REST_PER_NODE = 200e-6
@@ -26,12 +34,11 @@ Eligible = Mapping[str, tuple[bool, bool]]
 """Per node whether it should have a pod, and whether one that is there may stay."""
 
 
-class DaemonSets(KeyedReconciler):
+class DaemonSets(ObjectReconciler):
     """Keeps a pod of every DaemonSet on every node that fits."""
 
     def __init__(self, api: Api, pods: Owned, revisions: Owned) -> None:
-        super().__init__(api)
-        self.watches = (DAEMON_SETS, PODS, NODES)
+        super().__init__(api, DAEMON_SETS, PODS, NODES)
         self._pods = pods
         self._revisions = Revisions(api, DAEMON_SETS, revisions)
         self._recorder = Recorder(api, "daemonset-controller")
@@ -47,10 +54,8 @@ class DaemonSets(KeyedReconciler):
             for daemon_set in self.api.select(DAEMON_SETS):
                 self.queue.add(key_of(daemon_set))
 
-    def sync(self, key: Key, now: float) -> float | None:
-        daemon_set = self.api.find(DAEMON_SETS, *key)
-        if daemon_set is None:
-            return None
+    def sync_object(self, daemon_set: Object, now: float) -> float | None:
+        key = key_of(daemon_set)
         self._pods.claim(DAEMON_SETS, daemon_set, daemon_set["spec"]["selector"])
         revision_hash = hash_in(self._revisions.current(daemon_set))
         eligible = Eligibility(daemon_set)
@@ -150,23 +155,22 @@ class DaemonSets(KeyedReconciler):
         there = {name: [p for p in pods if is_active(p)] for name, pods in self._by_node(daemon_set).items()}
         wanted = [name for name, (should_run, _) in nodes.items() if should_run]
         serving = [pods for name in wanted if (pods := there.get(name))]
-        available = sum(any(_is_available(p, patience, now) for p in pods) for pods in serving)
+        available = sum(any(is_available(p, patience, now) for p in pods) for pods in serving)
         status = {
             "currentNumberScheduled": len(serving),
             "numberMisscheduled": sum(bool(pods) for name, pods in there.items() if name not in set(wanted)),
             "desiredNumberScheduled": len(wanted),
             "numberReady": sum(any(map(is_ready, pods)) for pods in serving),
-            "updatedNumberScheduled": sum(any(_hash_of(p) == revision_hash for p in pods) for pods in serving),
+            "updatedNumberScheduled": sum(any(revision_of(p) == revision_hash for p in pods) for pods in serving),
             "numberAvailable": available,
             "numberUnavailable": len(wanted) - available,
             "observedGeneration": daemon_set["metadata"]["generation"],
         }
         always = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-        self.write_status(DAEMON_SETS, daemon_set, {k: v for k, v in status.items() if v or k in always})
-        in_use = {f"{key[1]}-{_hash_of(pod)}" for pod in self._pods.of(daemon_set)}
+        self.write_counts(DAEMON_SETS, daemon_set, status, always=always)
+        in_use = {f"{key[1]}-{revision_of(pod)}" for pod in self._pods.of(daemon_set)}
         self._revisions.forget(daemon_set, {*in_use, f"{key[1]}-{revision_hash}"})
-        times = [available_at(pod, patience) for pods in serving for pod in pods]
-        return min((time for time in times if time is not None and time > now), default=None)
+        return next_available((available_at(pod, patience) for pods in serving for pod in pods), now)
 
 
 class _NodeUpdate(NamedTuple):
@@ -184,30 +188,21 @@ class _NodeUpdate(NamedTuple):
     @classmethod
     def of(cls, node: str, pods: Iterable[Object], revision_hash: str, patience: int, now: float) -> _NodeUpdate:
         active = [pod for pod in pods if is_active(pod)]
-        old = [pod for pod in active if _hash_of(pod) != revision_hash]
-        new = [pod for pod in active if _hash_of(pod) == revision_hash]
+        old = [pod for pod in active if revision_of(pod) != revision_hash]
+        new = [pod for pod in active if revision_of(pod) == revision_hash]
         return cls(
             node,
             old,
             new,
-            bool(old) and _is_available(old[0], patience, now),
-            any(_is_available(pod, patience, now) for pod in new),
-            any(_is_available(pod, patience, now) for pod in active),
+            bool(old) and is_available(old[0], patience, now),
+            any(is_available(pod, patience, now) for pod in new),
+            any(is_available(pod, patience, now) for pod in active),
         )
 
 
 def _max_surge(daemon_set: Object, nodes: int) -> int:
     rolling = daemon_set["spec"]["updateStrategy"].get("rollingUpdate") or {}
     return share_of(rolling.get("maxSurge"), nodes, round_up=True)
-
-
-def _is_available(pod: Object, patience: int, now: float) -> bool:
-    since = available_at(pod, patience)
-    return since is not None and since <= now
-
-
-def _hash_of(pod: Object) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(REVISION_HASH, ""))
 
 
 def _age(pod: Object) -> tuple[bool, str]:

@@ -6,7 +6,7 @@ from kubesched.api.kinds import Object
 from kubesched.controllers import rollout
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import condition_of, without_condition
+from kubesched.sandbox.reconcilers.conditions import condition, condition_of, without_condition
 
 _FOREVER = 2**31 - 1
 
@@ -71,13 +71,13 @@ def status_of(
     news = _progress({**deployment, "status": {**status, "conditions": conditions}}, newest, progress, changed, now)
     if news is not None:
         conditions = with_condition(conditions, {**news, "lastUpdateTime": stamp}, stamp)
-    status["conditions"] = [_timed(condition, stamp) for condition in conditions]
+    status["conditions"] = [_timed(each, stamp) for each in conditions]
     return status
 
 
-def _timed(condition: Object, stamp: str) -> Object:
-    timed = {key: value for key, value in condition.items() if key != "lastProbeTime"}
-    timed.setdefault("lastUpdateTime", condition.get("lastTransitionTime", stamp))
+def _timed(given: Object, stamp: str) -> Object:
+    timed = {key: value for key, value in given.items() if key != "lastProbeTime"}
+    timed.setdefault("lastUpdateTime", given.get("lastTransitionTime", stamp))
     return timed
 
 
@@ -88,17 +88,14 @@ def _sum(replica_sets: list[Object], key: str) -> int:
 def _availability(deployment: Object, available: int) -> Object:
     kept: Object = condition_of(deployment, "Available") or {}
     if available >= deployment["spec"]["replicas"] - rollout.max_unavailable(deployment):
-        status, reason, message = "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
+        message = "Deployment has minimum availability."
+        available_now = condition("Available", "True", "MinimumReplicasAvailable", message)
     else:
-        status, reason, message = (
-            "False",
-            "MinimumReplicasUnavailable",
-            "Deployment does not have minimum availability.",
-        )
-    condition = {"type": "Available", "status": status, "reason": reason, "message": message}
-    if kept.get("status") == status and "lastUpdateTime" in kept:
-        condition["lastUpdateTime"] = kept["lastUpdateTime"]
-    return condition
+        reason, message = "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+        available_now = condition("Available", "False", reason, message)
+    if kept.get("status") == available_now["status"] and "lastUpdateTime" in kept:
+        available_now["lastUpdateTime"] = kept["lastUpdateTime"]
+    return available_now
 
 
 def _progress(
@@ -110,20 +107,16 @@ def _progress(
     if _deadline(deployment) is None:
         return None
     if deployment["spec"].get("paused"):
-        condition = ("Unknown", "DeploymentPaused", "Deployment is paused")
-        return None if reason == condition[1] else _progressing(*condition)
+        paused = _progressing("Unknown", "DeploymentPaused", "Deployment is paused")
+        return None if reason == paused["reason"] else paused
     if reason == "DeploymentPaused":
         return _progressing("Unknown", "DeploymentResumed", "Deployment is resumed")
     if progress.reason == "ReplicaSetCreateError":
         return _progressing("False", progress.reason, progress.message)
     name = f'ReplicaSet "{newest["metadata"]["name"]}"' if newest is not None else "Deployment"
     if is_complete(deployment) and newest is not None:
-        condition = ("True", "NewReplicaSetAvailable", f"{name} has successfully progressed.")
-        return (
-            None
-            if reason == condition[1] and current and current.get("message") == condition[2]
-            else _progressing(*condition)
-        )
+        done = _progressing("True", "NewReplicaSetAvailable", f"{name} has successfully progressed.")
+        return None if current and all(current.get(key) == done[key] for key in ("reason", "message")) else done
     if progress.reason == "NewReplicaSetCreated":
         return _progressing("True", progress.reason, progress.message)
     if changed and current is not None:
@@ -137,7 +130,7 @@ def _progress(
 
 
 def _progressing(status: str, reason: str, message: str) -> Object:
-    return {"type": "Progressing", "status": status, "reason": reason, "message": message}
+    return condition("Progressing", status, reason, message)
 
 
 def _deadline(deployment: Object) -> int | None:
@@ -147,10 +140,10 @@ def _deadline(deployment: Object) -> int | None:
 
 def next_deadline(deployment: Object, now: float) -> float | None:
     """When a rollout that is under way counts as stuck."""
-    condition, deadline = condition_of(deployment, "Progressing"), _deadline(deployment)
-    if condition is None or deadline is None or condition["status"] != "True" or is_complete(deployment):
+    current, deadline = condition_of(deployment, "Progressing"), _deadline(deployment)
+    if current is None or deadline is None or current["status"] != "True" or is_complete(deployment):
         return None
-    if condition["reason"] == "NewReplicaSetAvailable":
+    if current["reason"] == "NewReplicaSetAvailable":
         return None
-    due = seconds_of(condition["lastUpdateTime"]) + deadline
+    due = seconds_of(current["lastUpdateTime"]) + deadline
     return due if due > now else None

@@ -14,18 +14,17 @@ from kubesched.sandbox.reconcilers.conditions import is_finished, is_terminating
 from kubesched.sandbox.reconcilers.deployment_status import RolloutProgress
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Owned, is_terminating_namespace, owner_key
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, ObjectReconciler, key_of
 
 _HISTORY = "deployment.kubernetes.io/revision-history"
 _OWN_ANNOTATIONS = frozenset((REVISION, DESIRED, MAXIMUM, _HISTORY, "kubectl.kubernetes.io/last-applied-configuration"))
 
 
-class Deployments(KeyedReconciler):
+class Deployments(ObjectReconciler):
     """Steers the ReplicaSets of every Deployment."""
 
     def __init__(self, api: Api, pods: Owned, replica_sets: Owned) -> None:
-        super().__init__(api)
-        self.watches = (DEPLOYMENTS, REPLICA_SETS, PODS)
+        super().__init__(api, DEPLOYMENTS, REPLICA_SETS, PODS)
         self._pods, self._replica_sets = pods, replica_sets
         self._recorder = Recorder(api, "deployment-controller")
 
@@ -45,10 +44,7 @@ class Deployments(KeyedReconciler):
         if replica_set is not None and (owner := owner_key(replica_set, DEPLOYMENTS)) is not None:
             self.queue.add(owner)
 
-    def sync(self, key: Key, now: float) -> float | None:
-        deployment = self.api.find(DEPLOYMENTS, *key)
-        if deployment is None:
-            return None
+    def sync_object(self, deployment: Object, now: float) -> float | None:
         self._replica_sets.claim(DEPLOYMENTS, deployment, deployment["spec"]["selector"])
         progress = RolloutProgress()
         if not is_terminating(deployment):

@@ -16,10 +16,10 @@ from kubesched.controllers.pod_templates import share_of
 from kubesched.sandbox.api import Api, WatchEvent
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import is_finished, is_ready, is_terminating
+from kubesched.sandbox.reconcilers.conditions import condition, is_finished, is_ready, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import controller_of
-from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.reconciler import Key, ObjectReconciler, key_of
 
 _PATIENCE = 120.0
 """Seconds after which a pod that should have been evicted and is still there counts again."""
@@ -30,12 +30,11 @@ class UncountableError(Exception):
     """The number of pods that should be there cannot be known."""
 
 
-class DisruptionBudgets(KeyedReconciler):
+class DisruptionBudgets(ObjectReconciler):
     """Keeps the status of every budget. The pods of each are kept as they come and go, never searched for."""
 
     def __init__(self, api: Api) -> None:
-        super().__init__(api)
-        self.watches = (POD_DISRUPTION_BUDGETS, PODS, DEPLOYMENTS, *_SCALES.values())
+        super().__init__(api, POD_DISRUPTION_BUDGETS, PODS, DEPLOYMENTS, *_SCALES.values())
         self._recorder = Recorder(api, "controllermanager")
         self._members: dict[str, dict[Key, dict[str, Object]]] = {}
         """Pods by uid of each budget, by namespace and key."""
@@ -74,9 +73,9 @@ class DisruptionBudgets(KeyedReconciler):
                 continue
             self.queue.add(key)
 
-    def sync(self, key: Key, now: float) -> float | None:
-        budget = self.api.find(POD_DISRUPTION_BUDGETS, *key)
-        if budget is None or key not in self._members.get(key[0], {}):
+    def sync_object(self, budget: Object, now: float) -> float | None:
+        key = key_of(budget)
+        if key not in self._members.get(key[0], {}):
             return None
         pods = [pod for pod in self._members[key[0]][key].values() if not is_finished(pod)]
         try:
@@ -90,18 +89,16 @@ class DisruptionBudgets(KeyedReconciler):
             is_ready(pod) and not is_terminating(pod) and pod["metadata"]["name"] not in disrupted for pod in pods
         )
         allowed = max(0, healthy - desired) if expected > 0 else 0
-        condition = {"type": "DisruptionAllowed", "status": "True", "reason": "SufficientPods", "message": ""}
-        if allowed == 0:
-            condition |= {"status": "False", "reason": "InsufficientPods"}
+        state = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
         counts = {"disruptionsAllowed": allowed, "currentHealthy": healthy}
         counts |= {"desiredHealthy": desired, "expectedPods": expected}
-        self._write(budget, condition, counts, disrupted)
+        self._write(budget, condition("DisruptionAllowed", *state), counts, disrupted)
         return min((seconds_of(since) + _PATIENCE for since in disrupted.values()), default=None)
 
-    def _write(self, budget: Object, condition: Object, counts: dict[str, int], disrupted: dict[str, str]) -> None:
+    def _write(self, budget: Object, allowed: Object, counts: dict[str, int], disrupted: dict[str, str]) -> None:
         generation = budget["metadata"]["generation"]
         conditions = (budget.get("status") or {}).get("conditions") or []
-        conditions = with_condition(conditions, {**condition, "observedGeneration": generation}, self.api.stamps.now())
+        conditions = with_condition(conditions, {**allowed, "observedGeneration": generation}, self.api.stamps.now())
         status: Object = {
             **counts,
             "observedGeneration": generation,
@@ -114,10 +111,10 @@ class DisruptionBudgets(KeyedReconciler):
     def _report_failure(self, budget: Object, why: str) -> None:
         """Without knowing how many pods there should be, none may go."""
         self._recorder.warning(POD_DISRUPTION_BUDGETS, budget, "CalculateExpectedPodCountFailed", why)
-        condition = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": why}
+        failed = condition("DisruptionAllowed", "False", "SyncFailed", why)
         old = budget.get("status") or {}
         known = {key: old.get(key, 0) for key in ("currentHealthy", "desiredHealthy", "expectedPods")}
-        self._write(budget, condition, {"disruptionsAllowed": 0, **known}, old.get("disruptedPods") or {})
+        self._write(budget, failed, {"disruptionsAllowed": 0, **known}, old.get("disruptedPods") or {})
 
     def _expectation(self, budget: Object, pods: list[Object]) -> tuple[int, int]:
         """How many pods there should be, and how many of them healthy."""

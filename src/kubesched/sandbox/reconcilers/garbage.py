@@ -22,9 +22,9 @@ from kubesched.api.kinds import (
 )
 from kubesched.sandbox.api import Api, WatchEvent
 from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
-from kubesched.sandbox.reconcilers.conditions import is_finished, is_terminating
+from kubesched.sandbox.reconcilers.conditions import condition, is_finished, is_terminating
 from kubesched.sandbox.reconcilers.ownership import Grouped
-from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, ObjectReconciler, key_of
 
 _COLLECTED = tuple(
     resource
@@ -197,12 +197,11 @@ KEPT = 12_500
 """Pods that have ended and may stay for people to look at."""
 
 
-class PodGarbage(KeyedReconciler):
+class PodGarbage(ObjectReconciler):
     """Removes pods on nodes that are gone, and the oldest ended pods beyond a number."""
 
     def __init__(self, api: Api, *, kept: int = KEPT) -> None:
-        super().__init__(api)
-        self.watches = (PODS, NODES)
+        super().__init__(api, PODS, NODES)
         self._kept = kept
         self._ended: OrderedDict[Key, None] = OrderedDict()
         self._missing: dict[str, float] = {}
@@ -235,10 +234,8 @@ class PodGarbage(KeyedReconciler):
             if len(self._ended) > self._kept:
                 self.queue.add(next(iter(self._ended)))
 
-    def sync(self, key: Key, now: float) -> float | None:
-        pod = self.api.find(PODS, *key)
-        if pod is None:
-            return None
+    def sync_object(self, pod: Object, now: float) -> float | None:
+        key = key_of(pod)
         if key in self._ended and len(self._ended) > self._kept:
             self._remove(pod)
             return None
@@ -254,21 +251,19 @@ class PodGarbage(KeyedReconciler):
     def _give_up(self, pod: Object) -> None:
         """A pod on a node that is gone has failed."""
         if not is_finished(pod):
-            condition = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
-            condition["message"] = "PodGC: node no longer exists"
-            pod = self.write_condition(PODS, pod, condition, phase="Failed")
+            leaving = condition("DisruptionTarget", "True", "DeletionByPodGC", "PodGC: node no longer exists")
+            pod = self.write_condition(PODS, pod, leaving, phase="Failed")
         self._remove(pod)
 
     def _remove(self, pod: Object) -> None:
         self.api.delete(PODS, *key_of(pod), grace=0, uid=pod["metadata"]["uid"])
 
 
-class PodGroupProtection(KeyedReconciler):
+class PodGroupProtection(ObjectReconciler):
     """Drops the finalizer, which every new group gets, once nobody needs the group."""
 
     def __init__(self, api: Api) -> None:
-        super().__init__(api)
-        self.watches = (POD_GROUPS, PODS)
+        super().__init__(api, POD_GROUPS, PODS)
         self._members = Grouped(api, PODS, _group_of)
 
     def observe(self, event: WatchEvent) -> None:
@@ -280,9 +275,9 @@ class PodGroupProtection(KeyedReconciler):
                 namespace, _, name = group.partition("/")
                 self.queue.add((namespace, name))
 
-    def sync(self, key: Key, now: float) -> float | None:
-        group = self.api.find(POD_GROUPS, *key)
-        if group is None or not is_terminating(group):
+    def sync_object(self, group: Object, now: float) -> float | None:
+        key = key_of(group)
+        if not is_terminating(group):
             return None
         is_held = PROTECTION in (group["metadata"].get("finalizers") or ())
         if is_held and all(map(is_finished, self._members.of("/".join(key)))):

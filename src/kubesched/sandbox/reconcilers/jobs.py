@@ -10,7 +10,14 @@ from kubesched.controllers.jobs import Indexes, index_of, new_pods, wanted_pods
 from kubesched.sandbox.api import Api, WatchEvent
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import is_active, is_finished, is_ready, is_terminating, is_true
+from kubesched.sandbox.reconcilers.conditions import (
+    condition,
+    is_active,
+    is_finished,
+    is_ready,
+    is_terminating,
+    is_true,
+)
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Grouped, Owned, PodControl, owner_key
 from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
@@ -137,11 +144,10 @@ class Jobs(KeyedReconciler):
     def _note_suspension(self, job: Object, status: Object, suspended: bool) -> None:
         if suspended == is_true(job, "Suspended"):
             return
-        condition = {"type": "Suspended", "status": "True", "reason": "JobSuspended", "message": "Job suspended"}
-        if not suspended:
-            condition |= {"status": "False", "reason": "JobResumed", "message": "Job resumed"}
-        self._recorder.normal(JOBS, job, "Suspended" if suspended else "Resumed", condition["message"])
-        status["conditions"] = with_condition(status.get("conditions") or [], condition, self.api.stamps.now())
+        word = "Suspended" if suspended else "Resumed"
+        noted = condition("Suspended", str(suspended), f"Job{word}", f"Job {word.lower()}")
+        self._recorder.normal(JOBS, job, word, noted["message"])
+        status["conditions"] = with_condition(status.get("conditions") or [], noted, self.api.stamps.now())
 
     def _is_complete(self, job: Object, status: Object, active: list[Object]) -> bool:
         completions, succeeded = job["spec"].get("completions"), status.get("succeeded", 0)
@@ -189,12 +195,8 @@ class Jobs(KeyedReconciler):
         stamp = self.api.stamps.now()
         for pod in active:
             self._control.delete(job, pod)
-        message = "Reached expected number of succeeded pods"
-        reason = "CompletionsReached"
-        conditions = status.get("conditions") or []
-        for kind in ("SuccessCriteriaMet", "Complete"):
-            condition = {"type": kind, "status": "True", "reason": reason, "message": message}
-            conditions = with_condition(conditions, condition, stamp)
+        ends = ("SuccessCriteriaMet", "Complete")
+        conditions = _ended_by(status, ends, "CompletionsReached", "Reached expected number of succeeded pods", stamp)
         status = {**status, "conditions": conditions, "completionTime": stamp}
         self._report(job, status, [])
         self._recorder.normal(JOBS, job, "Completed", "Job completed")
@@ -202,10 +204,7 @@ class Jobs(KeyedReconciler):
     def _fail(self, job: Object, status: Object, active: list[Object], reason: str, message: str) -> None:
         for pod in active:
             self._control.delete(job, pod)
-        conditions = status.get("conditions") or []
-        for kind in ("FailureTarget", "Failed"):
-            condition = {"type": kind, "status": "True", "reason": reason, "message": message}
-            conditions = with_condition(conditions, condition, self.api.stamps.now())
+        conditions = _ended_by(status, ("FailureTarget", "Failed"), reason, message, self.api.stamps.now())
         failed = {**status, "conditions": conditions, "failed": status.get("failed", 0) + len(active)}
         self._report(job, failed, [])
         self._recorder.warning(JOBS, job, reason, message)
@@ -227,6 +226,14 @@ class Jobs(KeyedReconciler):
         dropped = ("active", "succeeded", "failed")
         status = {name: value for name, value in status.items() if value not in (0, "") or name not in dropped}
         self.write_status(JOBS, self.api.get(JOBS, *key_of(job)), status)
+
+
+def _ended_by(status: Object, kinds: tuple[str, str], reason: str, message: str, stamp: str) -> list[Object]:
+    """The conditions of a job that comes to an end: the cause, and the end itself."""
+    conditions = status.get("conditions") or []
+    for kind in kinds:
+        conditions = with_condition(conditions, condition(kind, "True", reason, message), stamp)
+    return conditions
 
 
 def _is_held(pod: Object) -> bool:

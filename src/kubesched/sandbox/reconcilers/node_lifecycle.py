@@ -13,10 +13,10 @@ from kubesched.api.tolerations import tolerates
 from kubesched.sandbox.api import Api, WatchEvent
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import condition_of, is_active, is_finished, is_ready
+from kubesched.sandbox.reconcilers.conditions import condition, condition_of, is_active, is_finished, is_ready, is_true
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Grouped
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, ObjectReconciler, key_of
 
 LEASE_NAMESPACE = "kube-node-lease"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -33,12 +33,11 @@ GRACE = 50.0
 """Seconds without a sign of life after which a node counts as lost."""
 
 
-class NodeLifecycle(KeyedReconciler):
+class NodeLifecycle(ObjectReconciler):
     """Marks nodes that went silent, and keeps the taints of all nodes in step with their conditions."""
 
     def __init__(self, api: Api, pods_by_node: Grouped, *, grace: float = GRACE) -> None:
-        super().__init__(api)
-        self.watches = (NODES, LEASES)
+        super().__init__(api, NODES, LEASES)
         self._grace = grace
         self._pods = pods_by_node
         self._recorder = Recorder(api, "node-controller")
@@ -56,10 +55,8 @@ class NodeLifecycle(KeyedReconciler):
             if first:
                 self.queue.add(("", metadata["name"]))
 
-    def sync(self, key: Key, now: float) -> float | None:
-        node = self.api.find(NODES, *key)
-        if node is None:
-            return None
+    def sync_object(self, node: Object, now: float) -> float | None:
+        key = key_of(node)
         # A node without a lease has until its grace has passed since it came.
         created = seconds_of(node["metadata"]["creationTimestamp"]) + self._grace
         until = self._valid_until.get(key[1], created)
@@ -116,8 +113,7 @@ class NodeLifecycle(KeyedReconciler):
         for pod in self._pods.of(node["metadata"]["name"]):
             if not is_ready(pod) or is_finished(pod):
                 continue
-            condition = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
-            self.write_condition(PODS, pod, condition)
+            self.write_condition(PODS, pod, {"type": "Ready", "status": "False", "reason": "NodeNotReady"})
             self._recorder.warning(PODS, pod, "NodeNotReady", "Node is not ready")
 
 
@@ -138,8 +134,7 @@ def _wanted_taints(node: Object) -> Iterable[tuple[str, str]]:
         yield key, "NoSchedule"
         yield key, "NoExecute"
     for kind, key in _PRESSURES.items():
-        condition = condition_of(node, kind)
-        if condition is not None and condition["status"] == "True":
+        if is_true(node, kind):
             yield key, "NoSchedule"
 
 
@@ -189,13 +184,9 @@ class TaintEviction(KeyedReconciler):
 
     def _evict(self, pod: Object) -> None:
         namespace, name = key_of(pod)
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint",
-        }
-        pod = self.write_condition(PODS, pod, condition)
+        message = "Taint manager: deleting due to NoExecute taint"
+        leaving = condition("DisruptionTarget", "True", "DeletionByTaintManager", message)
+        pod = self.write_condition(PODS, pod, leaving)
         self._recorder.normal(PODS, pod, "TaintManagerEviction", f"Marking for deletion Pod {namespace}/{name}")
         self.api.delete(PODS, namespace, name, uid=pod["metadata"]["uid"])
 

@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from typing import Generic, Protocol, TypeVar
 
 from kubesched.api.api_error import ApiError
@@ -165,6 +166,10 @@ class KeyedReconciler(ABC):
         changed = {**obj, "status": status}
         return self.api.update(resource, *key_of(obj), changed, subresource="status", manager=MANAGER)
 
+    def write_counts(self, resource: Resource, obj: Object, status: Object, *, always: Collection[str]) -> Object:
+        """Store a new status without what is zero or empty, but for the fields that are always there."""
+        return self.write_status(resource, obj, {k: v for k, v in status.items() if v or k in always})
+
     def write_condition(self, resource: Resource, obj: Object, condition: Object, **status: object) -> Object:
         """Store a condition, and what else of the status comes with it."""
         old = obj.get("status") or {}
@@ -194,6 +199,24 @@ class KeyedReconciler(ABC):
             self.queue.succeeded(key)
             if again is not None:
                 self.queue.add_at(key, again)
+
+
+class ObjectReconciler(KeyedReconciler):
+    """Reconciles the objects of one resource. One that is gone needs nothing any more."""
+
+    def __init__(self, api: Api, resource: Resource, *others: Resource) -> None:
+        """`others` are watched as well: their events say something about objects of the resource."""
+        super().__init__(api)
+        self.resource = resource
+        self.watches = (resource, *others)
+
+    @abstractmethod
+    def sync_object(self, obj: Object, now: float) -> float | None:
+        """`sync` of an object that exists."""
+
+    def sync(self, key: Key, now: float) -> float | None:
+        obj = self.api.find(self.resource, *key)
+        return None if obj is None else self.sync_object(obj, now)
 
 
 def key_of(obj: Object) -> Key:

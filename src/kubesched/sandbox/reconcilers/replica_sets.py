@@ -12,14 +12,16 @@ from kubesched.sandbox.api import Api, WatchEvent
 from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import (
     available_at,
+    condition,
     is_active,
     is_ready,
     is_terminating,
+    next_available,
     without_condition,
 )
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Owned, PodControl, controller_of, owner_key
-from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.reconciler import Key, ObjectReconciler, key_of
 
 _BATCH = 25
 """Pods created or deleted in one go: the rest waits for the next slice."""
@@ -30,22 +32,20 @@ _COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
-class ReplicaSets(KeyedReconciler):
+class ReplicaSets(ObjectReconciler):
     """Keeps the number of pods of every ReplicaSet, or with its resource of every ReplicationController."""
 
     def __init__(self, api: Api, pods: Owned, resource: Resource = REPLICA_SETS) -> None:
-        super().__init__(api)
-        self.watches = (resource, PODS)
-        self._resource = resource
+        super().__init__(api, resource, PODS)
         self._pods = pods
         self._control = PodControl(api, resource, Recorder(api, _COMPONENTS[resource.path]))
 
     def observe(self, event: WatchEvent) -> None:
-        if event.resource.path == self._resource.path:
+        if event.resource.path == self.resource.path:
             self.queue.add(key_of(event.object))
             return
         for pod in (event.object, event.old):
-            if pod is not None and (key := owner_key(pod, self._resource)) is not None:
+            if pod is not None and (key := owner_key(pod, self.resource)) is not None:
                 self.queue.add(key)
         if event.type != "DELETED" and controller_of(event.object) is None:
             self._offer(event.object)
@@ -53,19 +53,17 @@ class ReplicaSets(KeyedReconciler):
     def _offer(self, orphan: Object) -> None:
         """Queue the owners that may adopt the pod."""
         labels = orphan["metadata"].get("labels")
-        for each in self.api.select(self._resource, orphan["metadata"]["namespace"]) if labels else ():
+        for each in self.api.select(self.resource, orphan["metadata"]["namespace"]) if labels else ():
             if matches(self._selector(each), labels):
                 self.queue.add(key_of(each))
 
     def _selector(self, replica_set: Object) -> Object:
         selector: Object = replica_set["spec"].get("selector") or {}
-        return {"matchLabels": selector} if self._resource.path == REPLICATION_CONTROLLERS.path else selector
+        return {"matchLabels": selector} if self.resource.path == REPLICATION_CONTROLLERS.path else selector
 
-    def sync(self, key: Key, now: float) -> float | None:
-        replica_set = self.api.find(self._resource, *key)
-        if replica_set is None:
-            return None
-        self._pods.claim(self._resource, replica_set, self._selector(replica_set))
+    def sync_object(self, replica_set: Object, now: float) -> float | None:
+        key = key_of(replica_set)
+        self._pods.claim(self.resource, replica_set, self._selector(replica_set))
         self.queue.rest(key, now, min(_LONGEST_REST, _REST_PER_POD * len(self._pods.of(replica_set))))
         failure: ApiError | None = None
         if not is_terminating(replica_set):
@@ -94,7 +92,7 @@ class ReplicaSets(KeyedReconciler):
         return bool(missing)
 
     def _report(self, key: Key, failure: ApiError | None, now: float) -> float | None:
-        replica_set = self.api.find(self._resource, *key)
+        replica_set = self.api.find(self.resource, *key)
         if replica_set is None:
             return None
         spec, old = replica_set["spec"], replica_set.get("status") or {}
@@ -103,7 +101,7 @@ class ReplicaSets(KeyedReconciler):
         times = [available_at(pod, spec.get("minReadySeconds") or 0) for pod in active]
         conditions = without_condition(old.get("conditions") or [], "ReplicaFailure")
         if failure is not None:
-            failed = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failure.message}
+            failed = condition("ReplicaFailure", "True", "FailedCreate", failure.message)
             conditions = with_condition(old.get("conditions") or [], failed, self.api.stamps.now())
         status = {
             "replicas": len(active),
@@ -113,15 +111,13 @@ class ReplicaSets(KeyedReconciler):
             "readyReplicas": len(times) - times.count(None),
             "availableReplicas": sum(time is not None and time <= now for time in times),
             "observedGeneration": replica_set["metadata"]["generation"],
+            "conditions": conditions,
         }
         if len(active) > spec["replicas"] and not is_terminating(replica_set):
             # A rollout must not count on pods that are still to be deleted.
             status["observedGeneration"] = old.get("observedGeneration", 0)
-        if conditions:
-            status["conditions"] = conditions
-        kept = {name: number for name, number in status.items() if number != 0 or name == "replicas"}
-        self.write_status(self._resource, replica_set, kept)
-        return min((time for time in times if time is not None and time > now), default=None)
+        self.write_counts(self.resource, replica_set, status, always=("replicas",))
+        return next_available(times, now)
 
 
 def in_order_of_deletion(pods: list[Object]) -> list[Object]:

@@ -18,7 +18,7 @@ from kubesched.api.kinds import (
 )
 from kubesched.sandbox.api import Api, WatchEvent
 from kubesched.sandbox.reconcilers.conditions import is_finished
-from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.reconciler import ObjectReconciler, key_of
 
 _COUNTED = tuple(
     resource
@@ -33,11 +33,11 @@ _REST_PER_POD, _LONGEST_REST = 200e-6, 1.0
 _CORE = frozenset(resource.plural for resource in _COUNTED if not resource.group)
 
 
-class ResourceQuotas(KeyedReconciler):
+class ResourceQuotas(ObjectReconciler):
     """Keeps `status.used` of every quota."""
 
     def __init__(self, api: Api) -> None:
-        super().__init__(api)
+        super().__init__(api, RESOURCE_QUOTAS)
         self.watches = _COUNTED
         self._quotas: dict[str, set[str]] = {}
         """The names of the quotas of each namespace that has any."""
@@ -53,10 +53,8 @@ class ResourceQuotas(KeyedReconciler):
             for quota in self._quotas[namespace]:
                 self.queue.add((namespace, quota))
 
-    def sync(self, key: Key, now: float) -> float | None:
-        quota = self.api.find(RESOURCE_QUOTAS, *key)
-        if quota is None:
-            return None
+    def sync_object(self, quota: Object, now: float) -> float | None:
+        key = key_of(quota)
         hard = quota["spec"].get("hard") or {}
         objects = {resource: self.api.select(resource, key[0]) for resource in _concerned(hard)}
         self.queue.rest(key, now, min(_LONGEST_REST, _REST_PER_POD * len(objects.get(PODS, ()))))

@@ -66,6 +66,11 @@ def number_of(revision: Object) -> int:
     return int(revision.get("revision", 0))
 
 
+def revision_of(pod: Object) -> str:
+    """The revision that a pod was made of, as its label says."""
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_HASH, ""))
+
+
 def hash_in(revision: Object) -> str:
     return str(revision["metadata"]["labels"][REVISION_HASH])
 

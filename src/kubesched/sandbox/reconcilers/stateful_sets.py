@@ -6,24 +6,30 @@ import re
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object
-from kubesched.controllers.pod_templates import REVISION_HASH, owner_reference, share_of
+from kubesched.controllers.pod_templates import owner_reference, share_of
 from kubesched.controllers.stateful_sets import claim_name, claim_of, claim_templates, ordinals_of, stateful_pod
 from kubesched.sandbox.api import Api, WatchEvent
-from kubesched.sandbox.reconcilers.conditions import available_at, is_finished, is_ready, is_terminating
+from kubesched.sandbox.reconcilers.conditions import (
+    available_at,
+    is_available,
+    is_finished,
+    is_ready,
+    is_terminating,
+    next_available,
+)
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Owned, is_controlled_by, is_terminating_namespace, owner_key
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
-from kubesched.sandbox.reconcilers.revisions import Revisions
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, ObjectReconciler, key_of
+from kubesched.sandbox.reconcilers.revisions import Revisions, revision_of
 
 _ORDINAL = re.compile(r"(.*)-([0-9]+)")
 
 
-class StatefulSets(KeyedReconciler):
+class StatefulSets(ObjectReconciler):
     """Keeps the pods of every StatefulSet, in their order."""
 
     def __init__(self, api: Api, pods: Owned, revisions: Owned) -> None:
-        super().__init__(api)
-        self.watches = (STATEFUL_SETS, PODS)
+        super().__init__(api, STATEFUL_SETS, PODS)
         self._pods = pods
         self._revisions = Revisions(api, STATEFUL_SETS, revisions)
         self._recorder = Recorder(api, "statefulset-controller")
@@ -34,10 +40,8 @@ class StatefulSets(KeyedReconciler):
         elif (key := owner_key(event.object, STATEFUL_SETS)) is not None:
             self.queue.add(key)
 
-    def sync(self, key: Key, now: float) -> float | None:
-        stateful_set = self.api.find(STATEFUL_SETS, *key)
-        if stateful_set is None:
-            return None
+    def sync_object(self, stateful_set: Object, now: float) -> float | None:
+        key = key_of(stateful_set)
         self._pods.claim(STATEFUL_SETS, stateful_set, stateful_set["spec"]["selector"])
         revision = self._revisions.current(stateful_set)["metadata"]["name"]
         if not is_terminating(stateful_set):
@@ -80,11 +84,7 @@ class StatefulSets(KeyedReconciler):
             self._recorder.warning(STATEFUL_SETS, stateful_set, reason, f"StatefulSet is recreating pod {name}")
             self._delete(stateful_set, pod)
             return False
-        return not is_terminating(pod) and self._is_available(stateful_set, pod, now)
-
-    def _is_available(self, stateful_set: Object, pod: Object, now: float) -> bool:
-        since = available_at(pod, stateful_set["spec"].get("minReadySeconds") or 0)
-        return since is not None and since <= now
+        return not is_terminating(pod) and is_available(pod, _patience(stateful_set), now)
 
     def _update(self, stateful_set: Object, pods: dict[int, Object], revision: str, now: float) -> None:
         """Replace pods of an older template from the last to the first, while few enough are unavailable."""
@@ -94,15 +94,15 @@ class StatefulSets(KeyedReconciler):
         rolling = strategy.get("rollingUpdate") or {}
         allowed = max(1, share_of(rolling.get("maxUnavailable", 1), stateful_set["spec"]["replicas"], round_up=True))
         missing = stateful_set["spec"]["replicas"] - sum(
-            not is_terminating(pod) and self._is_available(stateful_set, pod, now) for pod in pods.values()
+            not is_terminating(pod) and is_available(pod, _patience(stateful_set), now) for pod in pods.values()
         )
         for ordinal in sorted(pods, reverse=True):
             if ordinal < rolling.get("partition", 0):
                 return
             pod = pods[ordinal]
-            if _revision_of(pod) == revision or is_terminating(pod):
+            if revision_of(pod) == revision or is_terminating(pod):
                 continue
-            if self._is_available(stateful_set, pod, now):
+            if is_available(pod, _patience(stateful_set), now):
                 if missing >= allowed:
                     return
                 missing += 1
@@ -170,28 +170,27 @@ class StatefulSets(KeyedReconciler):
         spec, old = stateful_set["spec"], stateful_set.get("status") or {}
         pods = [pod for pod in self._by_ordinal(stateful_set).values() if is_controlled_by(pod, stateful_set)]
         alive = [pod for pod in pods if not is_terminating(pod)]
-        times = [available_at(pod, spec.get("minReadySeconds") or 0) for pod in alive]
+        times = [available_at(pod, _patience(stateful_set)) for pod in alive]
         current = old.get("currentRevision") or newest
-        updated = sum(_revision_of(pod) == newest for pod in alive)
+        updated = sum(revision_of(pod) == newest for pod in alive)
         if updated == spec["replicas"] == len(pods) and all(is_ready(pod) for pod in alive):
             current = newest
         status = {
             "replicas": len(pods),
             "readyReplicas": sum(map(is_ready, alive)),
             "availableReplicas": sum(time is not None and time <= now for time in times),
-            "currentReplicas": sum(_revision_of(pod) == current for pod in alive),
+            "currentReplicas": sum(revision_of(pod) == current for pod in alive),
             "updatedReplicas": updated,
             "currentRevision": current,
             "updateRevision": newest,
             "observedGeneration": stateful_set["metadata"]["generation"],
             "collisionCount": 0,
         }
-        kept = ("replicas", "availableReplicas", "collisionCount")
-        status = {name: value for name, value in status.items() if value or name in kept}
-        self.write_status(STATEFUL_SETS, stateful_set, status)
-        self._revisions.forget(stateful_set, {current, newest, *map(_revision_of, pods)})
-        return min((time for time in times if time is not None and time > now), default=None)
+        always = ("replicas", "availableReplicas", "collisionCount")
+        self.write_counts(STATEFUL_SETS, stateful_set, status, always=always)
+        self._revisions.forget(stateful_set, {current, newest, *map(revision_of, pods)})
+        return next_available(times, now)
 
 
-def _revision_of(pod: Object) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(REVISION_HASH, ""))
+def _patience(stateful_set: Object) -> int:
+    return stateful_set["spec"].get("minReadySeconds") or 0
