@@ -17,8 +17,7 @@ from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
 from kubesched.sandbox.api.identities import Tokens, UserInfo, review
 from kubesched.sandbox.api.usage import metrics
 from kubesched.sandbox.http.answers import Shapes, formatted, json_answer, large_answer, success
-from kubesched.sandbox.http.bodies import Bodies, Body
-from kubesched.sandbox.http.content import JSON, Accepted, negotiate
+from kubesched.sandbox.http.content import JSON, Accepted, Bodies, Body, negotiate
 from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, Target
 from kubesched.sandbox.http.watches import WatchRequests

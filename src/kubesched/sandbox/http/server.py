@@ -14,8 +14,7 @@ from kubesched.api.api_error import ApiError, bad_request, method_not_allowed
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, UserInfo
 from kubesched.sandbox.http.answers import error_answer, json_answer
-from kubesched.sandbox.http.bodies import read
-from kubesched.sandbox.http.content import LARGEST_BODY, decode_json
+from kubesched.sandbox.http.content import LARGEST_BODY, decode_json, read
 from kubesched.sandbox.http.documents import PUBLIC, Documents
 from kubesched.sandbox.http.faults import FaultError, Faults, Rule
 from kubesched.sandbox.http.lists import Lists

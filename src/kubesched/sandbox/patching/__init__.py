@@ -6,8 +6,7 @@ JSON patches and merge patches are in `kubesched.api`: others need them too.
 
 from __future__ import annotations
 
-from kubesched.sandbox.patching.applying import apply
+from kubesched.sandbox.patching.applying import apply, track
 from kubesched.sandbox.patching.strategic import strategic_merge
-from kubesched.sandbox.patching.tracking import track
 
 __all__ = ["apply", "strategic_merge", "track"]

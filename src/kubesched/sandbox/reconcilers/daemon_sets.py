@@ -22,9 +22,8 @@ from kubesched.sandbox.reconcilers.conditions import (
     next_available,
 )
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import Owned, PodControl, owner_key
+from kubesched.sandbox.reconcilers.ownership import Owned, PodControl, Revisions, hash_in, owner_key, revision_of
 from kubesched.sandbox.reconcilers.reconciler import Key, ObjectReconciler, key_of
-from kubesched.sandbox.reconcilers.revisions import Revisions, hash_in, revision_of
 
 _BATCH = 100
 _REST_PER_NODE = 200e-6

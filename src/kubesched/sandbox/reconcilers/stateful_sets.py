@@ -18,9 +18,15 @@ from kubesched.sandbox.reconcilers.conditions import (
     next_available,
 )
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import Owned, is_controlled_by, is_terminating_namespace, owner_key
+from kubesched.sandbox.reconcilers.ownership import (
+    Owned,
+    Revisions,
+    is_controlled_by,
+    is_terminating_namespace,
+    owner_key,
+    revision_of,
+)
 from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, ObjectReconciler, key_of
-from kubesched.sandbox.reconcilers.revisions import Revisions, revision_of
 
 _ORDINAL = re.compile(r"(.*)-([0-9]+)")
 
