@@ -15,7 +15,7 @@ from bench import clusters
 from kubesched import config
 from kubesched.api.kinds import DEPLOYMENTS, EVENTS, NODES, PODS
 from kubesched.api.pod import PodStatus
-from kubesched.sandbox.api import Api, WatchEvent, bootstrap
+from kubesched.sandbox.api import Api, ApiEvent, bootstrap
 from kubesched.sandbox.http import Server
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
@@ -36,7 +36,7 @@ class Cluster:
         self.bound = self.events = self.running = 0
         self.api.subscribe((PODS, EVENTS), self._count)
 
-    def _count(self, event: WatchEvent) -> None:
+    def _count(self, event: ApiEvent) -> None:
         if event.resource is EVENTS:
             is_about_a_pod = event.object["regarding"]["kind"] == "Pod"  # there is one about the lease, too
             self.events += event.type == "ADDED" and is_about_a_pod

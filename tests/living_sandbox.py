@@ -10,7 +10,7 @@ from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CORE_EVENTS, DEPLOYMENTS, NODES, PODS, Object, Resource
 from kubesched.controllers.daemon_sets import target_of
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 from kubesched.sandbox.reconcilers import Dispatch, Reconciler, standard_reconcilers
 
@@ -28,7 +28,7 @@ class RoundRobin:
         self._pending: dict[tuple[str, str], None] = {}
         self._turn = 0
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource is PODS:
             key = (event.object["metadata"]["namespace"], event.object["metadata"]["name"])
             waits = not event.object["spec"].get("nodeName") and "deletionTimestamp" not in event.object["metadata"]

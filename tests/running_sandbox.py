@@ -61,7 +61,7 @@ class Sandbox:
 @contextlib.asynccontextmanager
 async def _running(nodes: int, features: Features) -> AsyncIterator[Sandbox]:
     api = fresh_api()
-    hollow = HollowNodes(api, random.Random(1), pace=FAST)
+    hollow = HollowNodes(api, random.Random(1), timings=FAST)
     hollow.add(node_manifests(nodes))
     runner = Runner(api, [*standard_reconcilers(api, job_groups=features.job_groups), hollow])
     inside = SandboxScheduler(api, config.default(features))

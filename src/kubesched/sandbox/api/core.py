@@ -23,7 +23,7 @@ from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, SYSTEM_PRIORITY_CLAS
 from kubesched.sandbox.api import subresources
 from kubesched.sandbox.api.catalog import version_of
 from kubesched.sandbox.api.deleting import DeleteOptions
-from kubesched.sandbox.api.reading import WatchEvent, check_delete, check_update, metadata_of
+from kubesched.sandbox.api.reading import ApiEvent, check_delete, check_update, metadata_of
 from kubesched.sandbox.api.subresources import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled, with_condition
 from kubesched.sandbox.api.writing import PatchKind, Writing, patched
 
@@ -145,7 +145,7 @@ def _kubernetes_service(port: int) -> Object:
 
 
 def _follow_namespaces(api: Api, authority: str) -> None:
-    def furnish(event: WatchEvent) -> None:
+    def furnish(event: ApiEvent) -> None:
         metadata = event.object["metadata"]
         if event.type != "ADDED" or "deletionTimestamp" in metadata:
             return

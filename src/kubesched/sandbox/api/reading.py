@@ -15,7 +15,7 @@ from kubesched.sandbox.api.stamps import Stamps
 from kubesched.sandbox.store import Store, StoredChange, StoredObject
 
 
-class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+class ApiEvent(msgspec.Struct, frozen=True, gc=False):
     """What happened to one object. A deletion carries the last state, at the revision of the deletion."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
@@ -69,7 +69,7 @@ class Reading:
         return [record for record in table.ordered(space) if wanted.matches(record.object)]
 
     def subscribe(
-        self, resources: Iterable[Resource], on_event: Callable[[WatchEvent], None], *, replay: bool = True
+        self, resources: Iterable[Resource], on_event: Callable[[ApiEvent], None], *, replay: bool = True
     ) -> Callable[[], None]:
         """Call the listener with every change of these resources, and first with what is there. Returns how to stop."""
         by_table: dict[str, list[Resource]] = {}
@@ -86,13 +86,13 @@ class Reading:
         if replay:
             for resource in [resource for listed in by_table.values() for resource in listed]:
                 for record in self.records(resource):
-                    on_event(WatchEvent("ADDED", resource, self._shown(resource, record.object), None, record.revision))
+                    on_event(ApiEvent("ADDED", resource, self._shown(resource, record.object), None, record.revision))
         return stop
 
-    def event(self, resource: Resource, change: StoredChange) -> WatchEvent:
+    def event(self, resource: Resource, change: StoredChange) -> ApiEvent:
         """A change of the store as one of a resource."""
         old = None if change.old is None else self._shown(resource, change.old.object)
-        return WatchEvent(change.type, resource, self._shown(resource, change.record.object), old, change.revision)
+        return ApiEvent(change.type, resource, self._shown(resource, change.record.object), old, change.revision)
 
     def _shown(self, resource: Resource, obj: Object) -> Object:
         view = self.catalog.view(resource)

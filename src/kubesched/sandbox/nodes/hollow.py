@@ -9,7 +9,7 @@ from math import ceil
 
 from kubesched.api.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
 from kubesched.controllers.pod_templates import owner_reference
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.stamps import micro_timestamp
 from kubesched.sandbox.nodes.manifests import (
     FAILED,
@@ -45,7 +45,7 @@ class HollowNodes:
         api: Api,
         rng: random.Random,
         *,
-        pace: PodTimings | None = None,
+        timings: PodTimings | None = None,
         lease_period: float | None = None,
         events: bool = True,
     ) -> None:
@@ -59,7 +59,7 @@ class HollowNodes:
         self._advertised: dict[str, set[str]] = {}
         """Resources of nodes whose capacity was changed from outside, and that are to be allocatable."""
         self._timers: Timers[tuple[str, str]] = Timers()
-        self._pods = HollowPods(api, rng, pace or PodTimings(), events=events)
+        self._pods = HollowPods(api, rng, timings or PodTimings(), events=events)
 
     # -- what a person can do -----------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class HollowNodes:
 
     # -- the controller -----------------------------------------------------------------------------------------------
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == PODS.path:
             # The event of a pod may come before that of its node, so all pods with a node are kept.
             if event.object["spec"].get("nodeName"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import AUTOSCALERS, Object, Resource
 from kubesched.controllers.autoscaling import Advice, Load, MetricError, Past, advice, limited, window
-from kubesched.sandbox.api import Api, WatchEvent, selection
+from kubesched.sandbox.api import Api, ApiEvent, selection
 from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.api.usage import Usage, amount_of, requests_of
 from kubesched.sandbox.reconcilers.conditions import condition, is_ready
@@ -26,7 +26,7 @@ class Autoscalers(ObjectReconciler):
         self._advised: dict[Key, list[Past]] = {}
         self._changes: dict[Key, list[Past]] = {}
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         key = key_of(event.object)
         if event.type == "DELETED":
             self._advised.pop(key, None)

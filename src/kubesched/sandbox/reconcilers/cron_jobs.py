@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CRON_JOBS, JOBS, Object
 from kubesched.controllers.jobs import beyond_history, due, scheduled_job
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.stamps import seconds_of, timestamp
 from kubesched.sandbox.reconcilers.conditions import is_terminating, is_true
 from kubesched.sandbox.reconcilers.events import Recorder
@@ -21,7 +21,7 @@ class CronJobs(ObjectReconciler):
         self._jobs = jobs
         self._recorder = Recorder(api, "cronjob-controller")
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         key = key_of(event.object) if event.resource is CRON_JOBS else owner_key(event.object, CRON_JOBS)
         if key is not None:
             self.queue.add(key)

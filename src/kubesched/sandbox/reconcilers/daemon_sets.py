@@ -11,7 +11,7 @@ from kubesched.api.kinds import DAEMON_SETS, NODES, PODS, Object
 from kubesched.api.node import Node
 from kubesched.controllers.daemon_sets import Eligibility, daemon_pod, target_of
 from kubesched.controllers.pod_templates import share_of
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.reconcilers.conditions import (
     available_at,
     is_active,
@@ -43,7 +43,7 @@ class DaemonSets(ObjectReconciler):
         self._recorder = Recorder(api, "daemonset-controller")
         self._control = PodControl(api, DAEMON_SETS, self._recorder)
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == DAEMON_SETS.path:
             self.queue.add(key_of(event.object))
         elif event.resource.path == PODS.path:

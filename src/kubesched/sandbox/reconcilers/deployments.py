@@ -7,7 +7,7 @@ from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.controllers import rollout
 from kubesched.controllers.pod_templates import is_same_template
 from kubesched.controllers.rollout import DESIRED, MAXIMUM, REVISION, new_replica_set, size
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.reconcilers import deployment_status
 from kubesched.sandbox.reconcilers.conditions import is_finished, is_terminating
@@ -28,7 +28,7 @@ class Deployments(ObjectReconciler):
         self._pods, self._replica_sets = pods, replica_sets
         self._recorder = Recorder(api, "deployment-controller")
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == DEPLOYMENTS.path:
             self.queue.add(key_of(event.object))
         elif event.resource.path == PODS.path:

@@ -13,7 +13,7 @@ from kubesched.api.kinds import (
     Object,
 )
 from kubesched.controllers.pod_templates import share_of
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import condition, is_finished, is_ready, is_terminating
@@ -39,7 +39,7 @@ class DisruptionBudgets(ObjectReconciler):
         self._members: dict[str, dict[Key, dict[str, Object]]] = {}
         """Pods by uid of each budget, by namespace and key."""
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         obj, namespace = event.object, event.object["metadata"]["namespace"]
         if event.resource.path == POD_DISRUPTION_BUDGETS.path:
             self._observe_budget(event)
@@ -50,7 +50,7 @@ class DisruptionBudgets(ObjectReconciler):
             for key in self._members[namespace]:
                 self.queue.add(key)
 
-    def _observe_budget(self, event: WatchEvent) -> None:
+    def _observe_budget(self, event: ApiEvent) -> None:
         budget, key = event.object, key_of(event.object)
         budgets = self._members.setdefault(key[0], {})
         self.queue.add(key)
@@ -62,7 +62,7 @@ class DisruptionBudgets(ObjectReconciler):
             pods = self.api.select(PODS, key[0])
             budgets[key] = {pod["metadata"]["uid"]: pod for pod in pods if _covers(budget, pod)}
 
-    def _observe_pod(self, event: WatchEvent) -> None:
+    def _observe_pod(self, event: ApiEvent) -> None:
         pod = event.object
         uid = pod["metadata"]["uid"]
         for key, members in self._members[pod["metadata"]["namespace"]].items():

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, Object, Resource
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.reconcilers.reconciler import Key, key_of
 
@@ -97,7 +97,7 @@ class EventExpiry:
         self._lifetime, self._most = lifetime, most
         self._observed: OrderedDict[Key, float] = OrderedDict()
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         key = key_of(event.object)
         self._observed.pop(key, None)
         if event.type != "DELETED":

@@ -20,7 +20,7 @@ from kubesched.api.kinds import (
     Object,
     Resource,
 )
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
 from kubesched.sandbox.reconcilers.conditions import condition, is_finished, is_terminating
 from kubesched.sandbox.reconcilers.ownership import Grouped
@@ -63,7 +63,7 @@ class GarbageCollector(KeyedReconciler):
         self._subscribed: set[str] = {resource.path for resource in _COLLECTED}
         self._new_definitions = True
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == CUSTOM_RESOURCE_DEFINITIONS.path:
             self._new_definitions = True
         uid = event.object["metadata"]["uid"]
@@ -208,7 +208,7 @@ class PodGarbage(ObjectReconciler):
         """Since when a node that pods are on has been missing."""
         self._by_node: dict[str, set[Key]] = {}
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == NODES.path:
             name = event.object["metadata"]["name"]
             if event.type == "DELETED":
@@ -266,7 +266,7 @@ class PodGroupProtection(ObjectReconciler):
         super().__init__(api, POD_GROUPS, PODS)
         self._members = Grouped(api, PODS, _group_of)
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == POD_GROUPS.path:
             if is_terminating(event.object):
                 self.queue.add(key_of(event.object))

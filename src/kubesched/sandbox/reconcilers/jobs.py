@@ -7,7 +7,7 @@ from itertools import islice
 from kubesched.api.kinds import JOBS, POD_GROUPS, PODS, WORKLOADS, Object, Resource
 from kubesched.controllers.job_groups import JobGroups, grouped, job_named_by, workload_named_by
 from kubesched.controllers.jobs import Indexes, index_of, new_pods, wanted_pods
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import (
@@ -38,7 +38,7 @@ class Jobs(KeyedReconciler):
         self._control = PodControl(api, JOBS, self._recorder)
         self._groups = job_groups_of(api, self._recorder) if makes_groups else None
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == JOBS.path:
             self.queue.add(key_of(event.object))
             if event.type == "DELETED":

@@ -10,7 +10,7 @@ from kubesched.api.kinds import LEASES, NODES, PODS, Object
 from kubesched.api.node import Taint
 from kubesched.api.pod import Toleration
 from kubesched.api.tolerations import tolerates
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import condition, condition_of, is_active, is_finished, is_ready, is_true
@@ -43,7 +43,7 @@ class NodeLifecycle(ObjectReconciler):
         self._recorder = Recorder(api, "node-controller")
         self._valid_until: dict[str, float] = {}
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         metadata = event.object["metadata"]
         if event.resource.path == NODES.path:
             if event.type == "DELETED":
@@ -149,7 +149,7 @@ class TaintEviction(KeyedReconciler):
         """Nodes with such taints, and when that was first looked at."""
         self._recorder = Recorder(api, "taint-eviction-controller")
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == PODS.path:
             if event.object["spec"].get("nodeName") in self._tainted:
                 self.queue.add(key_of(event.object))

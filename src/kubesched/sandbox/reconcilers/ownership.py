@@ -8,7 +8,7 @@ from kubesched.admission.selectors import compiled
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CONTROLLER_REVISIONS, PODS, Object, Resource
 from kubesched.controllers.pod_templates import REVISION_HASH, hash_of, owner_reference, revision_data
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, key_of
 
@@ -75,7 +75,7 @@ class Owned:
         changed = {**obj, "metadata": {**metadata, "ownerReferences": references}}
         self._api.update(self.resource, metadata["namespace"], metadata["name"], changed, manager=MANAGER)
 
-    def _observe(self, event: WatchEvent) -> None:
+    def _observe(self, event: ApiEvent) -> None:
         new, old = event.object, event.old
         uid, before = new["metadata"]["uid"], None if old is None else self._place(old)
         place = None if event.type == "DELETED" else self._place(new)
@@ -121,7 +121,7 @@ class Grouped:
     def of(self, group: str) -> list[Object]:
         return list(self._members.get(group, {}).values())
 
-    def _observe(self, event: WatchEvent) -> None:
+    def _observe(self, event: ApiEvent) -> None:
         uid = event.object["metadata"]["uid"]
         groups = () if event.type == "DELETED" else self._groups(event.object)
         for group in self._groups(event.old) if event.old is not None else ():

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.subresources import with_condition
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Reconciler(Protocol):
 
     watches: tuple[Resource, ...]
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         """Remember what became dirty; no work here."""
 
     def reconcile(self, now: float) -> float | None:
@@ -145,7 +145,7 @@ class KeyedReconciler(ABC):
         self.queue = WorkQueue()
 
     @abstractmethod
-    def observe(self, event: WatchEvent) -> None: ...
+    def observe(self, event: ApiEvent) -> None: ...
 
     @abstractmethod
     def sync(self, key: Key, now: float) -> float | None:

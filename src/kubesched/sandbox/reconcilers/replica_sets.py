@@ -8,7 +8,7 @@ from kubesched.admission.selectors import matches
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
 from kubesched.controllers.pod_templates import pod_from
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import (
     available_at,
@@ -40,7 +40,7 @@ class ReplicaSets(ObjectReconciler):
         self._pods = pods
         self._control = PodControl(api, resource, Recorder(api, _COMPONENTS[resource.path]))
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == self.resource.path:
             self.queue.add(key_of(event.object))
             return

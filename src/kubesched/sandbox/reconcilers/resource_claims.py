@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.api.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Object
 from kubesched.controllers.volumes import POD_CLAIM_NAME, resource_claim
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.reconcilers.conditions import is_finished, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Owned
@@ -25,7 +25,7 @@ class ResourceClaims(KeyedReconciler):
         self._waiting: dict[Key, set[Key]] = {}
         """Pods that wait for a template."""
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         namespace, name = key_of(event.object)
         match event.resource.path:
             case RESOURCE_CLAIMS.path:
@@ -37,7 +37,7 @@ class ResourceClaims(KeyedReconciler):
                 if event.object["spec"].get("resourceClaims") or _extended(event.object):
                     self._observe_pod(event)
 
-    def _observe_pod(self, event: WatchEvent) -> None:
+    def _observe_pod(self, event: ApiEvent) -> None:
         namespace, name = key_of(event.object)
         if event.type == "DELETED" or is_finished(event.object):
             for claim in claims_of(event.object):

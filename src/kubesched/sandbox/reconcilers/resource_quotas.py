@@ -16,7 +16,7 @@ from kubesched.api.kinds import (
     Object,
     Resource,
 )
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.reconcilers.conditions import is_finished
 from kubesched.sandbox.reconcilers.reconciler import ObjectReconciler, key_of
 
@@ -42,7 +42,7 @@ class ResourceQuotas(ObjectReconciler):
         self._quotas: dict[str, set[str]] = {}
         """The names of the quotas of each namespace that has any."""
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         namespace, name = key_of(event.object)
         if event.resource is RESOURCE_QUOTAS:
             names = self._quotas.setdefault(namespace, set())
@@ -62,7 +62,7 @@ class ResourceQuotas(ObjectReconciler):
         return None
 
 
-def _gives_back(event: WatchEvent) -> bool:
+def _gives_back(event: ApiEvent) -> bool:
     if event.type == "DELETED" or event.resource in _CHANGING:
         return True
     return event.resource is PODS and is_finished(event.object)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from kubesched.api.kinds import Resource
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.reconcilers.reconciler import Reconciler
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Dispatch:
                 resources[resource.path] = resource
         self.stop = api.subscribe(resources.values(), self._dispatch)
 
-    def _dispatch(self, event: WatchEvent) -> None:
+    def _dispatch(self, event: ApiEvent) -> None:
         for place in self._watchers[event.resource.path]:
             try:
                 self.controllers[place].observe(event)

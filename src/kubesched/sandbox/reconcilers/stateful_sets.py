@@ -8,7 +8,7 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object
 from kubesched.controllers.pod_templates import owner_reference, share_of
 from kubesched.controllers.stateful_sets import claim_name, claim_of, claim_templates, ordinals_of, stateful_pod
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.reconcilers.conditions import (
     available_at,
     is_available,
@@ -40,7 +40,7 @@ class StatefulSets(ObjectReconciler):
         self._revisions = Revisions(api, STATEFUL_SETS, revisions)
         self._recorder = Recorder(api, "statefulset-controller")
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == STATEFUL_SETS.path:
             self.queue.add(key_of(event.object))
         elif (key := owner_key(event.object, STATEFUL_SETS)) is not None:

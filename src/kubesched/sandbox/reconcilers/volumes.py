@@ -22,7 +22,7 @@ from kubesched.controllers.volumes import (
     is_claimed_by,
     provisioned_volume,
 )
-from kubesched.sandbox.api import Api, WatchEvent
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.reconcilers.conditions import is_active, is_finished, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Grouped, is_controlled_by
@@ -55,7 +55,7 @@ class PersistentVolumes(KeyedReconciler):
         self._pending: dict[str, set[Key]] = {}
         """Claims that wait for a volume, by class."""
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         match event.resource.path:
             case PERSISTENT_VOLUME_CLAIMS.path:
                 self.queue.add(key_of(event.object))
@@ -293,7 +293,7 @@ class EphemeralVolumes(KeyedReconciler):
         self.watches = (PODS,)
         self._recorder = Recorder(api, "ephemeral_volume")
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.type == "ADDED" and any("ephemeral" in each for each in event.object["spec"].get("volumes") or ()):
             self.queue.add(key_of(event.object))
 

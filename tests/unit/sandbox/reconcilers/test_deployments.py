@@ -9,7 +9,7 @@ from tests.living_sandbox import LivingSandbox, deployment, is_live, with_image,
 
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.controllers import rollout
-from kubesched.sandbox.api import WatchEvent
+from kubesched.sandbox.api import ApiEvent
 from kubesched.sandbox.reconcilers import deployment_status
 from kubesched.sandbox.reconcilers.conditions import condition_of, is_active, is_ready
 
@@ -188,7 +188,7 @@ class Watcher:
         self.least: int | None = None
         cluster.api.subscribe((PODS,), self._look, replay=False)
 
-    def _look(self, _: WatchEvent) -> None:
+    def _look(self, _: ApiEvent) -> None:
         pods = [pod for pod in self._cluster.api.select(PODS, "default") if is_active(pod)]
         ready = sum(map(is_ready, pods))
         self.most = max(self.most, len(pods))

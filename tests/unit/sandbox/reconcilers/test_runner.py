@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CONFIG_MAPS, Resource
-from kubesched.sandbox.api import WatchEvent
+from kubesched.sandbox.api import ApiEvent
 from kubesched.sandbox.reconcilers import Dispatch, KeyedReconciler, Runner
 from kubesched.sandbox.reconcilers.reconciler import Key, WorkQueue, key_of
 
@@ -26,7 +26,7 @@ class Copier(KeyedReconciler):
         self.seen: list[str] = []
         self._poison, self._left = poison, cures_after
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.object["metadata"]["namespace"] == "default":
             self.queue.add(key_of(event.object))
 
@@ -75,7 +75,7 @@ def test_controller_that_breaks_down_does_not_stop_the_others(caplog: pytest.Log
 
 def test_writer_does_not_suffer_for_a_controller_that_cannot_take_in_an_event(caplog: pytest.LogCaptureFixture) -> None:
     class Deaf(Copier):
-        def observe(self, event: WatchEvent) -> None:
+        def observe(self, event: ApiEvent) -> None:
             raise RuntimeError("deaf")
 
     api = fresh_api()
