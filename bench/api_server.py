@@ -15,11 +15,11 @@ from bench import clusters
 from kubesched import config
 from kubesched.api.kinds import DEPLOYMENTS, EVENTS, NODES, PODS
 from kubesched.api.pod import PodStatus
-from kubesched.sandbox.api import Api, Event, bootstrap
-from kubesched.sandbox.controllers import Runner, standard_controllers
+from kubesched.sandbox.api import Api, ApiEvent, bootstrap
 from kubesched.sandbox.http import Server
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
-from kubesched.sandbox.scheduling import SchedulerInside
+from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
+from kubesched.sandbox.scheduling import SandboxScheduler
 from kubesched.sandbox.store import SqliteStore, Store
 from kubesched.scheduler import garbage
 
@@ -36,7 +36,7 @@ class Cluster:
         self.bound = self.events = self.running = 0
         self.api.subscribe((PODS, EVENTS), self._count)
 
-    def _count(self, event: Event) -> None:
+    def _count(self, event: ApiEvent) -> None:
         if event.resource is EVENTS:
             is_about_a_pod = event.object["regarding"]["kind"] == "Pod"  # there is one about the lease, too
             self.events += event.type == "ADDED" and is_about_a_pod
@@ -72,9 +72,9 @@ class Cluster:
     async def come_alive(self, nodes: int) -> None:
         """From now on there are hollow nodes, controllers and a scheduler in this process."""
         hollow = HollowNodes(self.api, random.Random(1))
-        self.runner = Runner(self.api, [*standard_controllers(self.api), hollow])
+        self.runner = Runner(self.api, [*standard_reconcilers(self.api), hollow])
         self.runner.start()
-        self.inside = SchedulerInside(self.api, config.default())
+        self.inside = SandboxScheduler(self.api, config.default())
         self.scheduling = asyncio.create_task(self.inside.run())
         for i, manifest in enumerate(node_manifests(nodes)):
             hollow.add([manifest])

@@ -14,9 +14,9 @@ import uvloop
 
 from kubesched.api.kinds import NODES, PODS, RESOURCE_CLAIMS, Object
 from kubesched.sandbox.api import Api, bootstrap
-from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Server
 from kubesched.sandbox.nodes import HollowNodes, publish_gpus
+from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
 from kubesched.sandbox.store import Store
 from kubesched.scheduler import garbage
 from soak.churn import FITS_NOWHERE, GPUS, Churn
@@ -34,7 +34,7 @@ class Cluster:
         self.referee = Referee()
         self.api.subscribe((NODES, PODS, RESOURCE_CLAIMS), self.referee.see)
         self._hollow = HollowNodes(self.api, random.Random(seed))
-        self.runner = Runner(self.api, [*standard_controllers(self.api), self._hollow])
+        self.runner = Runner(self.api, [*standard_reconcilers(self.api), self._hollow])
         self._churn = Churn(self.api, self._add_node, random.Random(seed))
         self._churning: asyncio.Task[None] | None = None
 

@@ -10,7 +10,7 @@ import msgspec
 from kubesched.api.kinds import PODS, Object
 from kubesched.kube.client import MERGE_PATCH, Client
 from kubesched.kube.errors import ApiStatusError, KubeError
-from kubesched.sandbox.api import Event
+from kubesched.sandbox.api import ApiEvent
 from kubesched.sandbox.nodes import DURATION
 from kubesched.sandbox.nodes.manifests import seconds_in
 
@@ -27,7 +27,7 @@ class Kubelets:
         self._lives: dict[str, asyncio.Task[None]] = {}
         self._going: set[str] = set()
 
-    def see(self, event: Event) -> None:
+    def see(self, event: ApiEvent) -> None:
         if event.resource is not PODS or not event.object["spec"].get("nodeName"):
             return
         pod, uid = event.object, event.object["metadata"]["uid"]

@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.kinds import Object, Resource
 from kubesched.kube.client import Client
 from kubesched.kube.errors import ApiStatusError, KubeError
-from kubesched.sandbox.api import Event
+from kubesched.sandbox.api import ApiEvent
 
 _SILENCE = 120.0
 _PAUSE = 0.2
@@ -26,7 +26,7 @@ class _WatchEvent(msgspec.Struct):
 class Mirror:
     """Follows some resources. It owes nothing to the reflectors of the scheduler, on which it helps to judge."""
 
-    def __init__(self, client: Client, resources: Iterable[Resource], on_event: Callable[[Event], None]) -> None:
+    def __init__(self, client: Client, resources: Iterable[Resource], on_event: Callable[[ApiEvent], None]) -> None:
         self._client, self._on_event = client, on_event
         self._objects: dict[Resource, dict[str, Object]] = {resource: {} for resource in resources}
         """By uid: an object made anew under the name of another is another object."""
@@ -95,7 +95,7 @@ class Mirror:
         old = known.pop(uid, None)
         if what != "DELETED":
             known[uid] = obj
-        self._on_event(Event(what, resource, obj, old, int(_version(obj))))
+        self._on_event(ApiEvent(what, resource, obj, old, int(_version(obj))))
 
 
 def _version(obj: Object | None) -> str:

@@ -24,7 +24,7 @@ from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import UnreachableError
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport
-from kubesched.sandbox.api import Event
+from kubesched.sandbox.api import ApiEvent
 from soak.balancer import Balancer
 from soak.churn import Churn
 from soak.cluster import STEPS_PER_SECOND, obey_until_stdin_ends, state_of
@@ -104,7 +104,7 @@ class RealCluster:
                 raise ValueError(f"unknown command {unknown}")
         return {**state_of(self.mirror.objects(PODS), self.referee), "done": {**self.done, "lists": self.mirror.lists}}
 
-    def _see(self, event: Event) -> None:
+    def _see(self, event: ApiEvent) -> None:
         self.referee.see(event)
         self._kubelets.see(event)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kubesched.api.kinds import NODES, RESOURCE_CLAIMS, Object
 from kubesched.api.quantity import parse_quantity
-from kubesched.sandbox.api import Event
+from kubesched.sandbox.api import ApiEvent
 
 _RESOURCES = ("cpu", "memory", "pods")
 Amounts = dict[str, int]
@@ -39,7 +39,7 @@ class Referee:
             if pods
         }
 
-    def see(self, event: Event) -> None:
+    def see(self, event: ApiEvent) -> None:
         """Something changed."""
         if event.resource is NODES:
             self._offered[event.object["metadata"]["name"]] = _amounts(event.object["status"]["allocatable"])
@@ -48,7 +48,7 @@ class Referee:
         else:
             self._see_pod(event)
 
-    def _see_pod(self, event: Event) -> None:
+    def _see_pod(self, event: ApiEvent) -> None:
         pod, node = event.object, event.object["spec"].get("nodeName", "")
         before = "" if event.old is None else event.old["spec"].get("nodeName", "")
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
@@ -66,7 +66,7 @@ class Referee:
             self.bound += 1
             self._check_room(node, name)
 
-    def _see_claim(self, event: Event) -> None:
+    def _see_claim(self, event: ApiEvent) -> None:
         name = event.object["metadata"]["name"]
         before = set() if event.old is None else _devices(event.old)
         after = set() if event.type == "DELETED" else _devices(event.object)

@@ -10,9 +10,9 @@ from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CORE_EVENTS, DEPLOYMENTS, NODES, PODS, Object, Resource
 from kubesched.controllers.daemon_sets import target_of
-from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers import Controller, Dispatch, standard_controllers
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
+from kubesched.sandbox.reconcilers import Dispatch, Reconciler, standard_reconcilers
 
 START = 1_800_000_000.0
 CONTAINER = {"name": "app", "image": "nginx"}
@@ -28,7 +28,7 @@ class RoundRobin:
         self._pending: dict[tuple[str, str], None] = {}
         self._turn = 0
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource is PODS:
             key = (event.object["metadata"]["namespace"], event.object["metadata"]["name"])
             waits = not event.object["spec"].get("nodeName") and "deletionTimestamp" not in event.object["metadata"]
@@ -68,8 +68,8 @@ class LivingSandbox:
         self.api = fresh_api(clock=lambda: self.now, seed=seed)
         self.hollow = HollowNodes(self.api, random.Random(seed))
         self.hollow.add(node_manifests(nodes))
-        controllers = standard_controllers(self.api, node_grace=node_grace, job_groups=job_groups)
-        everyone: list[Controller] = [*controllers, self.hollow]
+        controllers = standard_reconcilers(self.api, node_grace=node_grace, job_groups=job_groups)
+        everyone: list[Reconciler] = [*controllers, self.hollow]
         if binder:
             everyone.append(RoundRobin(self.api))
         self.dispatch = Dispatch(self.api, everyone)

@@ -18,15 +18,15 @@ from tests.sandbox_server import fresh_api, serving
 from kubesched import config
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Server
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
-from kubesched.sandbox.nodes.pods import Pace
-from kubesched.sandbox.scheduling import SchedulerInside
+from kubesched.sandbox.nodes.pods import PodTimings
+from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
+from kubesched.sandbox.scheduling import SandboxScheduler
 
 T = TypeVar("T")
 KUBECTL = shutil.which("kubectl")
-FAST = Pace(startup=(0.02, 0.2), stop=(0.02, 0.1), job=(0.2, 0.5))
+FAST = PodTimings(startup=(0.02, 0.2), stop=(0.02, 0.1), job=(0.2, 0.5))
 
 
 class Sandbox:
@@ -61,10 +61,10 @@ class Sandbox:
 @contextlib.asynccontextmanager
 async def _running(nodes: int, features: Features) -> AsyncIterator[Sandbox]:
     api = fresh_api()
-    hollow = HollowNodes(api, random.Random(1), pace=FAST)
+    hollow = HollowNodes(api, random.Random(1), timings=FAST)
     hollow.add(node_manifests(nodes))
-    runner = Runner(api, [*standard_controllers(api, job_groups=features.job_groups), hollow])
-    inside = SchedulerInside(api, config.default(features))
+    runner = Runner(api, [*standard_reconcilers(api, job_groups=features.job_groups), hollow])
+    inside = SandboxScheduler(api, config.default(features))
     async with serving(api) as server:
         runner.start()
         scheduling = asyncio.create_task(inside.run())

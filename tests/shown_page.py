@@ -22,9 +22,9 @@ from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequir
 from kubesched.daemon.shadow import Shadow
 from kubesched.kube.connection import as_kubectl
 from kubesched.plugins.registry import all_plugins, in_tree
-from kubesched.sandbox.box import Plan, Sandbox
+from kubesched.sandbox.box import Sandbox, SandboxSettings
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
+from kubesched.sandbox.scenarios import SCENARIOS, ScenarioCluster, play
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.serve.following import following
 from kubesched.simulate.cluster import SimulatedCluster
@@ -61,13 +61,13 @@ async def page_of_sandbox(
     """The page of a sandbox, with a story playing in it if one is named."""
     story = SCENARIOS[scenario] if scenario else None
     made = node_manifests(story.nodes if story else nodes)
-    plan = Plan(nodes=made, gpus=gpus, seed=1, node_grace=5.0 if story else Plan.node_grace)
-    box = Sandbox(plan)
+    settings = SandboxSettings(nodes=made, gpus=gpus, seed=1, node_grace=5.0 if story else SandboxSettings.node_grace)
+    box = Sandbox(settings)
     await box.start()
     said = [""]
     clock = asyncio.get_running_loop().time
     observed = observe_scheduler(
-        box.scheduler, plan.configuration, kind="sandbox", title="sandbox", clock=clock, saying=lambda: said[0]
+        box.scheduler, settings.configuration, kind="sandbox", title="sandbox", clock=clock, saying=lambda: said[0]
     )
     server = PageServer(observed, token=TOKEN)
     await server.start()
@@ -75,7 +75,7 @@ async def page_of_sandbox(
     def say(text: str) -> None:
         said[0] = text
 
-    playing = asyncio.create_task(play(story, Stage(box.api, box.nodes), say)) if story else None
+    playing = asyncio.create_task(play(story, ScenarioCluster(box.api, box.nodes), say)) if story else None
     try:
         yield server, box
     finally:

@@ -17,7 +17,7 @@ from tests.sandbox_server import fresh_api
 from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.api.quantity import parse_quantity
 from kubesched.http.tls import server_context
-from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig
 
 T = TypeVar("T")
@@ -207,7 +207,7 @@ class LiveCluster:
 
     # Behind the scenes
 
-    def _noted(self, event: Event) -> None:
+    def _noted(self, event: ApiEvent) -> None:
         before = (event.old or {}).get("spec", {}).get("nodeName")
         node = event.object["spec"].get("nodeName")
         if event.type == "DELETED" or not node or before:

@@ -1,4 +1,4 @@
-"""The sandbox in a real terminal, with somebody at the keys: tmux plays the terminal."""
+"""The sandbox in a real terminal: tmux plays it."""
 
 from __future__ import annotations
 
@@ -59,22 +59,14 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
         terminal.close()
 
 
-def test_the_shop_can_be_watched_searched_and_paused_and_what_was_decided_stays(
-    opened: Callable[..., Terminal],
-) -> None:
+def test_the_shop_can_be_watched_and_what_was_decided_stays(opened: Callable[..., Terminal]) -> None:
     terminal = opened((80, 24), "--scenario", "shop", "--seed", "1")
-    terminal.shows(lambda told: "The cluster is yours." in told and "28 bound" in told)
-    terminal.press("p")
-    terminal.shows(lambda told: "PAUSED" in told.splitlines()[0])
-    terminal.press("/", "c", "a", "c", "h", "e", "Enter")
-    told = terminal.shows(lambda told: "/cache" in told and "shop/web-" not in told)
-    assert "shop/cache-" in told
-    terminal.press("Escape")
-    terminal.shows(lambda told: "shop/web-" in told)
-    terminal.press("p")
-    terminal.shows(lambda told: "PAUSED" not in told)
-    terminal.press("q")
+    told = terminal.shows(lambda told: "The cluster is yours." in told and "28 bound" in told)
+    assert "── zone-a 3 ──" in told
+    assert "open http://127.0.0.1:" in told
+    terminal.press("C-c")
     told = terminal.shows(lambda told: "ended with 0" in told, history=True)
+    assert "The cluster is yours." not in told
     _, _, story = told.partition("The shop opens")
     assert story.count("s  bound  ") == 28
     rejections = story.count("s  unschedulable ")
@@ -83,24 +75,15 @@ def test_the_shop_can_be_watched_searched_and_paused_and_what_was_decided_stays(
     assert f"({rejections} for a new reason)" in counts
 
 
-def test_a_small_terminal_shows_who_waits_and_why_and_explains_it(
-    opened: Callable[..., Terminal], tmp_path: Path
-) -> None:
+def test_a_small_terminal_shows_who_waits_and_why(opened: Callable[..., Terminal], tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     terminal = opened((60, 20), "--nodes", "3", "--kubeconfig", str(file))
     terminal.shows(lambda told: "node-2" in told)
     wants_much = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "64"}}}
     create_pod(file, {"metadata": {"name": "giant"}, "spec": {"containers": [wants_much]}})
-    told = terminal.shows(lambda told: told.count("0/3 nodes are available: 3 Insufficient cpu") == 2)
-    assert "1 pod  default/giant" in told
+    told = terminal.shows(lambda told: "1 pod  default/giant" in told)
+    assert "0/3 nodes are available: 3 Insufficient cpu" in told
     assert "So far 0 bound, 1 unschedulable attempt" in told
-    terminal.press("Left", "Enter")
-    told = terminal.shows(lambda told: "It fits nowhere" in told)
-    assert told.startswith(" Explain default/giant")
-    terminal.press("End", "q")
-    terminal.shows(lambda told: " Decisions " in told)
-    terminal.press("Left", "Down", "Enter")
-    told = terminal.shows(lambda told: told.startswith(" Node node-1"))
     terminal.press("C-c")
     told = terminal.shows(lambda told: "ended with 0" in told)
     assert "node-0" in told
@@ -118,7 +101,7 @@ def test_the_terminal_is_as_before_when_the_view_has_ended(opened: Callable[...,
     terminal = opened((80, 24), "--nodes", "2")
     told = terminal.shows(lambda told: "try  kubectl drain node-0" in told)
     assert "open http://127.0.0.1:" in told
-    terminal.press("q")
+    terminal.press("C-c")
     terminal.shows(lambda told: "ended with 0" in told)
     terminal.press("s", "e", "e", "n")
     terminal.shows(lambda told: told.rstrip().endswith("seen"))

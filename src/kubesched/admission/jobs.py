@@ -1,6 +1,8 @@
-"""Jobs: pods that run to an end."""
+"""Jobs, whose pods run to an end, and CronJobs, which create them by a schedule."""
 
 from __future__ import annotations
+
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubesched.admission.metadata import metadata_of, name_of
 from kubesched.admission.mistakes import Mistakes
@@ -15,6 +17,7 @@ from kubesched.admission.workloads import (
     template_labels,
 )
 from kubesched.api.api_error import bad_request, forbidden
+from kubesched.api.cron import CronError, parse_schedule
 from kubesched.api.kinds import JOBS, POD_GROUPS, Object
 
 _UID, _OLD_UID = "batch.kubernetes.io/controller-uid", "controller-uid"
@@ -139,3 +142,55 @@ RULES = Rules(
     admit_update=_keep_gang,
     counts_generations=True,
 )
+
+
+_LONGEST_NAME = 52
+"""Jobs are named after it, with eleven more characters."""
+
+
+def _cron_job_defaults(cron_job: Object) -> None:
+    spec = filled(cron_job, "spec")
+    fill(spec, "concurrencyPolicy", "Allow")
+    fill(spec, "suspend", False)
+    fill(spec, "successfulJobsHistoryLimit", 3)
+    fill(spec, "failedJobsHistoryLimit", 1)
+    fill_template(mapping(mapping(spec, "jobTemplate"), "spec"))
+
+
+def _check_cron_job(cron_job: Object, mistakes: Mistakes) -> None:
+    spec = cron_job["spec"]
+    if len(name_of(cron_job)) > _LONGEST_NAME:
+        mistakes.invalid("metadata.name", name_of(cron_job), f"must be no more than {_LONGEST_NAME} characters")
+    _check_schedule(spec, mistakes)
+    mistakes.one_of("spec.concurrencyPolicy", text(spec, "concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
+    limits = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    check_counts(spec, limits, mistakes)
+    found = Mistakes()
+    check_template(mapping(mapping(spec, "jobTemplate"), "spec"), found)
+    for each in found.found:
+        mistakes.found.append(each._replace(path=f"spec.jobTemplate.{each.path}"))
+    policy = text(mapping(mapping(mapping(mapping(spec, "jobTemplate"), "spec"), "template"), "spec"), "restartPolicy")
+    if policy in ("", "Always"):
+        where = "spec.jobTemplate.spec.template.spec.restartPolicy"
+        mistakes.required(where, 'valid values: "OnFailure", "Never"')
+
+
+def _check_schedule(spec: Object, mistakes: Mistakes) -> None:
+    schedule, zone = text(spec, "schedule"), text(spec, "timeZone")
+    if not schedule:
+        mistakes.required("spec.schedule")
+    elif "TZ" in schedule:
+        mistakes.invalid("spec.schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+    else:
+        try:
+            parse_schedule(schedule)
+        except CronError as error:
+            mistakes.invalid("spec.schedule", schedule, str(error))
+    if zone:
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            mistakes.invalid("spec.timeZone", zone, f"unknown time zone {zone}")
+
+
+CRON_JOB = Rules(defaults=_cron_job_defaults, check=_check_cron_job, counts_generations=True)

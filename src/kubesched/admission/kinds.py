@@ -8,14 +8,11 @@ from collections.abc import Mapping
 from kubesched.admission import (
     autoscaling,
     configuration,
-    cron_jobs,
     definitions,
     devices,
-    extension,
     jobs,
     limits,
     names,
-    networking,
     nodes,
     pod_groups,
     pods,
@@ -65,12 +62,12 @@ _SPECIAL: Mapping[Resource, Rules] = {
     kinds.DAEMON_SETS: workloads.DAEMON_SET,
     kinds.CONTROLLER_REVISIONS: workloads.CONTROLLER_REVISION,
     kinds.JOBS: jobs.RULES,
-    kinds.CRON_JOBS: cron_jobs.RULES,
+    kinds.CRON_JOBS: jobs.CRON_JOB,
     kinds.AUTOSCALERS: autoscaling.RULES,
     kinds.OLDER_AUTOSCALERS: autoscaling.OLDER,
-    kinds.INGRESSES: networking.INGRESS,
-    kinds.NETWORK_POLICIES: networking.POLICY,
-    kinds.CERTIFICATE_SIGNING_REQUESTS: extension.SIGNING_REQUEST,
+    kinds.INGRESSES: services.INGRESS,
+    kinds.NETWORK_POLICIES: services.POLICY,
+    kinds.CERTIFICATE_SIGNING_REQUESTS: definitions.SIGNING_REQUEST,
     kinds.POD_DISRUPTION_BUDGETS: policy.DISRUPTION_BUDGET,
     kinds.PRIORITY_CLASSES: policy.PRIORITY_CLASS,
     kinds.STORAGE_CLASSES: storage.CLASS,
@@ -89,7 +86,7 @@ _SPECIAL: Mapping[Resource, Rules] = {
     kinds.WORKLOADS: pod_groups.WORKLOAD,
 }
 
-_COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *extension.WEBHOOKS, *extension.POLICIES))
+_COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *definitions.WEBHOOKS, *definitions.POLICIES))
 """Kinds without rules of their own that count generations."""
 
 

@@ -1,4 +1,4 @@
-"""JSON patches (RFC 6902) and merge patches (RFC 7386)."""
+"""JSON patches, RFC 6902: a list of operations, with the errors of an API server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import msgspec
 
 from kubesched.api.api_error import ApiError, bad_request, unprocessable
 from kubesched.api.kinds import Object
-from kubesched.api.merge_patch import merged
 
 MAX_OPERATIONS = 10_000
 
@@ -179,21 +178,3 @@ def _index(token: str, largest: int) -> int:
 
 def _missing(what: str) -> ApiError:
     return unprocessable(f"{what}: missing value")
-
-
-def merge_patch(obj: Object, patch: Any) -> Object:
-    """The object with the patch merged in; a 400 if the patch is no object."""
-    result: Object = merged(obj, patch_object(patch))
-    return result
-
-
-def patch_object(patch: Any) -> Object:
-    """The patch, if it is an object; a 400 as Kubernetes words it otherwise."""
-    if not isinstance(patch, dict):
-        kind = _GO_KINDS.get(type(patch), "null")
-        message = f"error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-        raise bad_request(message)
-    return patch
-
-
-_GO_KINDS = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.api_error import bad_request
+from kubesched.api.kinds import Object
+
 
 def merged(target: Any, patch: Any) -> Any:
     """What becomes of the target, whatever it is, when the patch is merged in. Neither is changed."""
@@ -29,3 +32,21 @@ def patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, An
         elif known != value:
             patch[name] = value
     return patch
+
+
+def merge_patch(obj: Object, patch: Any) -> Object:
+    """The object with the patch merged in; a 400 if the patch is no object."""
+    result: Object = merged(obj, patch_object(patch))
+    return result
+
+
+def patch_object(patch: Any) -> Object:
+    """The patch, if it is an object; a 400 as Kubernetes words it otherwise."""
+    if not isinstance(patch, dict):
+        kind = _GO_KINDS.get(type(patch), "null")
+        message = f"error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+        raise bad_request(message)
+    return patch
+
+
+_GO_KINDS = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import LabelSelector
 from kubesched.api.node import Node
+from kubesched.api.pod import Pod
 
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -119,6 +120,27 @@ def node_matches(terms: Iterable[NodeTerm], node: Node) -> bool:
         for term in terms
         if not term.fault
     )
+
+
+class NodeRequirements:
+    """What a pod's nodeSelector and required node affinity ask of a node. A malformed term just never matches."""
+
+    __slots__ = ("labels", "terms")
+
+    def __init__(self, pod: Pod) -> None:
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        self.labels: tuple[Requirement, ...] = selector_from_labels(pod.spec.node_selector).requirements
+        self.terms: tuple[NodeTerm, ...] | None = None if required is None else compile_node_selector(required)
+
+    @property
+    def allow_all(self) -> bool:
+        return not self.labels and self.terms is None
+
+    def allow(self, node: Node) -> bool:
+        """Whether the pod may run on this one node."""
+        selected = self.terms is None or node_matches(self.terms, node)
+        return selected and Selector(self.labels).matches(node.metadata.labels)
 
 
 def _requirement(source: NodeSelectorRequirement) -> Requirement:

@@ -59,7 +59,12 @@ class CommandsByModule(SuggestingGroup):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(import_module(f"kubesched.cli.{name}"), name)
+        try:
+            command: click.Command = getattr(import_module(f"kubesched.cli.{name}"), name)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("kubesched.sandbox"):
+                raise
+            raise UserError(f"{cmd_name}: this image has the scheduler without the sandbox; use the wheel") from error
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

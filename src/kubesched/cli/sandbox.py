@@ -8,12 +8,13 @@ import secrets
 import signal
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import uvloop
-from rich.console import Console
+from rich.text import Text
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError, located
@@ -24,18 +25,18 @@ from kubesched.api.yaml import YamlError, documents
 from kubesched.cli.input import describe, read, refuse
 from kubesched.cli.offline import config_option, feature_gates_option, settings_of
 from kubesched.cli.printing import console
-from kubesched.cli.sandbox_summary import TRY_NEXT, Transcript, heading_of, line, print_beginning, summary
-from kubesched.cli.terminal.screen import Surroundings
-from kubesched.cli.terminal.show import TerminalView
+from kubesched.cli.sandbox_summary import TRY_NEXT, heading_of, line, print_beginning, summary
+from kubesched.cli.sandbox_view import Addresses, LiveView
 from kubesched.config import Features
 from kubesched.config.features import POD_GROUP_GATES
 from kubesched.framework.profile import ProfileError
 from kubesched.http.access import ExposedError
 from kubesched.plugins.registry import all_plugins
-from kubesched.sandbox.box import Plan, Sandbox
+from kubesched.sandbox.box import Sandbox, SandboxSettings
+from kubesched.sandbox.chronicle import Entry
 from kubesched.sandbox.http import Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage, play
+from kubesched.sandbox.scenarios import SCENARIOS, Scenario, ScenarioCluster, play
 from kubesched.scheduler import garbage
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources.scheduler import observe_scheduler
@@ -74,112 +75,156 @@ _SOON = 5.0
 @click.option("--ui-port", type=click.IntRange(0, 65535), default=0, help="Port of the web page; 0 picks a free one.")
 @click.option("--seed", type=int, help="Seed for repeatable names, delays and draws.")
 @click.option("--for", "seconds", type=click.FloatRange(min=0), help="Stop after this many seconds.")
-def sandbox(
-    count: int,
-    node_file: str | None,
-    gpus: int,
-    scenario: str | None,
-    config_file: str | None,
-    features: Features,
-    pod_groups: bool,
-    no_scheduler: bool,
-    host: str,
-    port: int,
-    token: str | None,
-    tls: bool,
-    data_dir: Path | None,
-    kubeconfig: Path | None,
-    faults: tuple[str, ...],
-    no_ui: bool,
-    ui_port: int,
-    seed: int | None,
-    seconds: float | None,
-) -> None:
+def sandbox(**options: Any) -> None:
     """Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.
 
     It needs nothing else and leaves nothing behind, unless --data-dir or --kubeconfig is set. On a terminal it shows a
-    live view; otherwise it prints decisions as they are made, and stops at the end of the scenario. Either way
+    live picture; otherwise it prints decisions as they are made, and stops at the end of the scenario. Either way
     it prints the address of a web page that shows the cluster, the queue and every decision.
     """
-    story = SCENARIOS[scenario] if scenario else None
-    gates = (*(story.gates if story else ()), *(POD_GROUP_GATES if pod_groups else ()))
-    features = Features.of({**features.changed, **dict.fromkeys(gates, True)})
-    settings = settings_of(config_file, features)
-    nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
-    plan = Plan(
-        nodes=nodes,
-        gpus=gpus,
-        configuration=settings,
-        plugins=all_plugins(),
-        schedules=not no_scheduler,
-        host=host,
-        port=port,
-        token=token,
-        tls=tls,
-        data_dir=data_dir,
-        kubeconfig=kubeconfig and kubeconfig.absolute(),
-        faults=_rules(faults),
-        seed=seed,
-        node_grace=_SOON if story else Plan.node_grace,
-    )
-    if warning := _warning(plan):
+    given = SandboxOptions(**options)
+    settings = given.settings()
+    if warning := _warning(settings):
         click.echo(warning, err=True)
     garbage.collect_seldom()
-    with located(config_file or "configuration", ProfileError), located("sandbox", ExposedError):
-        uvloop.run(_run(plan, story, seconds, source=node_file or "sandbox", page_port=None if no_ui else ui_port))
+    with located(given.config_file or "configuration", ProfileError), located("sandbox", ExposedError):
+        uvloop.run(_run(settings, given))
 
 
-def _warning(plan: Plan) -> str:
-    if plan.token is None or plan.tls:
+@dataclass(frozen=True)
+class SandboxOptions:
+    """The options of the command, a field each."""
+
+    count: int
+    node_file: str | None
+    gpus: int
+    scenario: str | None
+    config_file: str | None
+    features: Features
+    pod_groups: bool
+    no_scheduler: bool
+    host: str
+    port: int
+    token: str | None
+    tls: bool
+    data_dir: Path | None
+    kubeconfig: Path | None
+    faults: tuple[str, ...]
+    no_ui: bool
+    ui_port: int
+    seed: int | None
+    seconds: float | None
+
+    @property
+    def story(self) -> Scenario | None:
+        return SCENARIOS[self.scenario] if self.scenario else None
+
+    def settings(self) -> SandboxSettings:
+        """What the options ask for. UserError, or the end, if a file or a fault cannot be read."""
+        story = self.story
+        gates = (*(story.gates if story else ()), *(POD_GROUP_GATES if self.pod_groups else ()))
+        features = Features.of({**self.features.changed, **dict.fromkeys(gates, True)})
+        configuration = settings_of(self.config_file, features)
+        nodes = nodes_of(self.node_file) if self.node_file else node_manifests(story.nodes if story else self.count)
+        return SandboxSettings(
+            nodes=nodes,
+            gpus=self.gpus,
+            configuration=configuration,
+            plugins=all_plugins(),
+            schedules=not self.no_scheduler,
+            host=self.host,
+            port=self.port,
+            token=self.token,
+            tls=self.tls,
+            data_dir=self.data_dir,
+            kubeconfig=self.kubeconfig and self.kubeconfig.absolute(),
+            faults=_rules(self.faults),
+            seed=self.seed,
+            node_grace=_SOON if story else SandboxSettings.node_grace,
+        )
+
+
+def _warning(settings: SandboxSettings) -> str:
+    if settings.token is None or settings.tls:
         return ""
     return "--token without --tls: kubectl sends no token over plain http, so all its calls end in 401; add --tls"
 
 
-class Said:
-    """What the story says at this moment, for all who show it."""
+class Narrator:
+    """Prints what the story says and what the scheduler decides; `saying` is the story's latest sentence."""
 
-    def __init__(self) -> None:
-        self.text = ""
+    def __init__(self, print_line: Callable[[Text], None]) -> None:
+        self.saying = ""
+        self.print_line = print_line
 
-    def say(self, text: str) -> None:
-        self.text = text
+    def say(self, sentence: str) -> None:
+        self.saying = sentence
+        self.print_line(heading_of(sentence))
+
+    def tell(self, entry: Entry) -> None:
+        self.print_line(line(entry))
 
 
-async def _run(
-    plan: Plan, story: Scenario | None, seconds: float | None, *, source: str, page_port: int | None
-) -> None:
+async def _run(settings: SandboxSettings, options: SandboxOptions) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         running.add_signal_handler(number, ended.set)
-    box = await _started(plan, source)
-    said = Said()
+    box = await _started(settings, source=options.node_file or "sandbox")
+    out = console()
+    narrator = Narrator(lambda text: out.print(text, soft_wrap=True))
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(box.stop)
-        page = await _page(box, plan, said, page_port, stack) if page_port is not None else ""
-        out = console()
-        hints = story.try_next if story else TRY_NEXT
-        ending = asyncio.create_task(ended.wait())
-        stack.callback(ending.cancel)
+        page = "" if options.no_ui else await _page(box, settings, narrator, options.ui_port, stack)
+        hints = options.story.try_next if options.story else TRY_NEXT
+        print_beginning(out, box, nodes=len(settings.nodes), page=page, hints=hints)
+        view = None
         if out.is_terminal:
-            await _show_live(box, plan, out, story, seconds, ending, said, page=page, hints=hints)
-        else:
-            print_beginning(out, box, nodes=len(plan.nodes), page=page, hints=hints)
-            await _print_story(box, out, story, seconds, ending, said)
+            addresses = Addresses(str(box.kubeconfig), page, _warning(settings), hints)
+            view = LiveView(box, addresses, lambda: narrator.saying)
+            narrator.print_line = view.print
+        box.chronicle.on_entry = narrator.tell
+        await _until_the_end(box, options, narrator, view, ended)
+        box.chronicle.on_entry = lambda entry: None
         out.print(summary(box, out.width))
 
 
-async def _page(box: Sandbox, plan: Plan, said: Said, port: int, stack: contextlib.AsyncExitStack) -> str:
+async def _until_the_end(
+    box: Sandbox, options: SandboxOptions, narrator: Narrator, view: LiveView | None, ended: asyncio.Event
+) -> None:
+    """Until a signal or the time limit; where there is no view, also until the end of the story."""
+
+    async def play_story() -> None:
+        if options.story is not None:
+            await play(options.story, ScenarioCluster(box.api, box.nodes), narrator.say)
+            narrator.saying = ""
+        if view is not None or options.story is None:
+            await ended.wait()
+
+    tasks = [asyncio.create_task(play_story()), asyncio.create_task(ended.wait())]
+    if view is not None:
+        tasks.append(asyncio.create_task(view.show()))
+    done, _ = await asyncio.wait(tasks, timeout=options.seconds, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+async def _page(
+    box: Sandbox, settings: SandboxSettings, narrator: Narrator, port: int, stack: contextlib.AsyncExitStack
+) -> str:
     """Serve the web page until the stack unwinds. Its address."""
     clock = asyncio.get_running_loop().time
     observed = observe_scheduler(
         box.scheduler,
-        plan.configuration,
+        settings.configuration,
         kind="sandbox",
         title=f"sandbox at {box.server.url}",
         clock=clock,
-        plugins=plan.plugins,
-        saying=lambda: said.text,
+        plugins=settings.plugins,
+        saying=lambda: narrator.saying,
     )
     server = PageServer(observed, port=port, token=secrets.token_urlsafe(_TOKEN_BYTES))
     await server.start()
@@ -187,97 +232,16 @@ async def _page(box: Sandbox, plan: Plan, said: Said, port: int, stack: contextl
     return server.url
 
 
-async def _started(plan: Plan, source: str) -> Sandbox:
+async def _started(settings: SandboxSettings, source: str) -> Sandbox:
     """The sandbox at work. UserError if nodes, whose source is named, files or the port cannot be used."""
     try:
-        box = Sandbox(plan)
+        box = Sandbox(settings)
         await box.start()
     except ApiError as error:
         raise UserError(f"{source}: {error}") from error
     except OSError as error:
         raise UserError(describe(error, error.filename2 or error.filename or "sandbox")) from error
     return box
-
-
-async def _show_live(
-    box: Sandbox,
-    plan: Plan,
-    out: Console,
-    story: Scenario | None,
-    seconds: float | None,
-    ending: asyncio.Task[Any],
-    said: Said,
-    *,
-    page: str,
-    hints: tuple[str, ...],
-) -> None:
-    """The live view, until it is left, a signal or the time limit. After a story the cluster stays.
-
-    What happened while it was shown is printed when it ends, as it would have been without it.
-    """
-    transcript = Transcript()
-    box.chronicle.on_entry = lambda entry: transcript.add(line(entry))
-
-    def say(text: str) -> None:
-        said.say(text)
-        transcript.add(heading_of(text))
-
-    async def tell() -> None:
-        await _play(box, story, say)
-        said.say("")
-
-    def around(has_keys: bool) -> Surroundings:
-        return Surroundings(str(box.kubeconfig), page, _warning(plan), hints, has_keys)
-
-    view = TerminalView(box, plan.configuration, plan.plugins)
-    telling = asyncio.create_task(tell())
-    showing = asyncio.create_task(view.show(around, lambda: said.text))
-    waits = {showing, ending, telling}
-    try:
-        async with asyncio.timeout(seconds):
-            while not {showing, ending} - waits:
-                done, waits = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-    except TimeoutError:
-        pass
-    finally:
-        await _cancelled(telling, showing)
-        transcript.print(out)
-
-
-async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _print_story(
-    box: Sandbox,
-    out: Console,
-    story: Scenario | None,
-    seconds: float | None,
-    ending: asyncio.Task[Any],
-    said: Said,
-) -> None:
-    """The story as lines of text, to its end; without a story, until a signal or the time limit."""
-    box.chronicle.on_entry = lambda entry: out.print(line(entry), soft_wrap=True)
-
-    def say(text: str) -> None:
-        said.say(text)
-        out.print(heading_of(text))
-
-    telling = {asyncio.create_task(_play(box, story, say))} if story is not None else set()
-    done, _ = await asyncio.wait({ending, *telling}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    await _cancelled(*telling - done)
-    for task in done:
-        task.result()
-    box.chronicle.on_entry = lambda entry: None
-
-
-async def _play(box: Sandbox, story: Scenario | None, say: Callable[[str], None]) -> None:
-    if story is not None:
-        await play(story, Stage(box.api, box.nodes), say)
 
 
 def _rules(texts: tuple[str, ...]) -> list[Rule]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kubesched.api.kinds import PODS
+from kubesched.api.well_known import ZONE
 from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, heading, table
 from kubesched.questions.wording import counted
 from kubesched.sandbox.box import Sandbox
@@ -22,7 +23,6 @@ _BAR_WIDTH = 12
 """Leaves room for remarks on a terminal of 80 columns."""
 _SHORT_BAR, _NARROW = 5, 80
 _MOST_NODES = 20
-_KEPT = 2_000
 
 TRY_NEXT = (
     "kubectl create deploy web --image=nginx --replicas=50",
@@ -44,24 +44,6 @@ def line(entry: Entry) -> Text:
 def heading_of(text: str) -> Text:
     """What a story says, as a heading of what follows."""
     return Text.assemble("\n", (text, STRONG))
-
-
-class Transcript:
-    """Keeps lines while a view covers them, so that they are there when it ends."""
-
-    def __init__(self) -> None:
-        self._lines: deque[Text] = deque(maxlen=_KEPT)
-        self._left_out = 0
-
-    def add(self, text: Text) -> None:
-        self._left_out += len(self._lines) == _KEPT
-        self._lines.append(text)
-
-    def print(self, out: Console) -> None:
-        if self._left_out:
-            out.print(Text(f"{counted(self._left_out, 'line')} before these are not kept.", style=FAINT))
-        for text in self._lines:
-            out.print(text)
 
 
 def print_beginning(out: Console, box: Sandbox, *, nodes: int, page: str, hints: Sequence[str]) -> None:
@@ -119,27 +101,25 @@ class NodeUsage(NamedTuple):
     memory: float
     pods: int
     remarks: tuple[str, ...]
+    """cordoned, and the taints that evict, by the last part of their keys"""
+    zone: str
+    row: int
 
 
 def usage(scheduler: Scheduler) -> list[NodeUsage]:
     """All nodes by name."""
     table = scheduler.state.nodes
-    found = []
+    nodes = []
     for name in sorted(name for name, row in table.row_of.items() if table.live[row]):
         row = table.row_of[name]
         node = table.node(row)
         remarks = ["cordoned"] if node.spec.unschedulable else []
         remarks += [taint.key.rpartition("/")[2] for taint in node.spec.taints if taint.effect == "NoExecute"]
-        found.append(NodeUsage(name, *shares(scheduler, row), int(table.pod_count[row]), tuple(remarks)))
-    return found
-
-
-def shares(scheduler: Scheduler, row: int) -> tuple[float, float]:
-    """How much of the cpu and of the memory of a node is requested."""
-    table = scheduler.state.nodes
-    offered, requested = table.allocatable[:, row], table.requested[:, row]
-    cpu, memory = (float(requested[i] / offered[i]) if offered[i] else 0.0 for i in (_CPU, _MEMORY))
-    return cpu, memory
+        offered, requested = table.allocatable[:, row], table.requested[:, row]
+        cpu, memory = (float(requested[i] / offered[i]) if offered[i] else 0.0 for i in (_CPU, _MEMORY))
+        zone = node.metadata.labels.get(ZONE, "")
+        nodes.append(NodeUsage(name, cpu, memory, int(table.pod_count[row]), tuple(remarks), zone, row))
+    return nodes
 
 
 def fullest(nodes: list[NodeUsage], most: int, width: int) -> RenderableType:

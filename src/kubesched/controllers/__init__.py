@@ -1,4 +1,4 @@
-"""What the controllers of workloads, claims and volumes make, as pure functions on objects in JSON.
+"""The pure half of controllers: the pods, claims and volumes that a workload asks for, as functions on JSON objects.
 
-The sandbox's controllers call them when something changes; a simulation calls them once, before its clock starts.
+The reconcilers of the sandbox call them when something changes; a simulation calls them once, before its clock starts.
 """

@@ -7,9 +7,9 @@ import msgspec
 from kubesched.api.kinds import Object
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.selectors import NodeRequirements
 from kubesched.api.tolerations import has_untolerated
 from kubesched.controllers.pod_templates import REVISION_HASH, pod_from
-from kubesched.plugins.shared.node_requirements import RequiredNodes
 
 _TOLERATED = (
     ("not-ready", "NoExecute"),
@@ -29,7 +29,7 @@ class Eligibility:
     def __init__(self, daemon_set: Object) -> None:
         spec = daemon_set["spec"]["template"]["spec"]
         self._pod = msgspec.convert({"spec": {**spec, "tolerations": daemon_tolerations(spec)}}, Pod)
-        self._required = RequiredNodes(self._pod)
+        self._required = NodeRequirements(self._pod)
 
     def of(self, node: Node) -> tuple[bool, bool]:
         """Whether a pod should be created on the node, and whether a pod that is there may stay."""

@@ -17,16 +17,16 @@ from kubesched.framework.registry import Registry
 from kubesched.http.tls import server_context
 from kubesched.sandbox.api import Api, Stamps, bootstrap
 from kubesched.sandbox.chronicle import Chronicle
-from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig
 from kubesched.sandbox.nodes import HollowNodes, publish_gpus
-from kubesched.sandbox.scheduling import SchedulerInside
+from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
+from kubesched.sandbox.scheduling import SandboxScheduler
 from kubesched.sandbox.store import SqliteStore, Store
 from kubesched.scheduler.scheduler import Scheduler
 
 
 @dataclass(frozen=True)
-class Plan:
+class SandboxSettings:
     """What kind of sandbox is wanted."""
 
     nodes: Sequence[Object] = ()
@@ -54,23 +54,27 @@ class Plan:
 class Sandbox:
     """A running cluster. To be started and stopped on an event loop."""
 
-    def __init__(self, plan: Plan) -> None:
-        """ExposedError if it must not listen on the planned address."""
-        self._plan = plan
-        self._store = SqliteStore(plan.data_dir) if plan.data_dir else Store()
+    def __init__(self, settings: SandboxSettings) -> None:
+        """ExposedError if it must not listen on the given address."""
+        self._settings = settings
+        self._store = SqliteStore(settings.data_dir) if settings.data_dir else Store()
         self._folder = tempfile.TemporaryDirectory(prefix="kubesched-sandbox-")
-        rng = random.Random(plan.seed)
+        rng = random.Random(settings.seed)
         self.api = Api(self._store, Stamps(rng=rng))
         self._authority: bytes | None = None
-        faults = Faults(plan.faults, seed=plan.seed or 0)
-        self.server = Server(self.api, host=plan.host, port=plan.port, token=plan.token, tls=self._tls(), faults=faults)
-        self.nodes = HollowNodes(self.api, rng, lease_period=plan.node_grace / 4 if plan.node_grace < 40 else None)
-        controllers = standard_controllers(
-            self.api, node_grace=plan.node_grace, job_groups=plan.configuration.features.job_groups
+        faults = Faults(settings.faults, seed=settings.seed or 0)
+        self.server = Server(
+            self.api, host=settings.host, port=settings.port, token=settings.token, tls=self._tls(), faults=faults
+        )
+        self.nodes = HollowNodes(
+            self.api, rng, lease_period=settings.node_grace / 4 if settings.node_grace < 40 else None
+        )
+        controllers = standard_reconcilers(
+            self.api, node_grace=settings.node_grace, job_groups=settings.configuration.features.job_groups
         )
         self._controllers = Runner(self.api, (*controllers, self.nodes))
         self._rng = rng
-        self.kubeconfig = plan.kubeconfig or Path(self._folder.name, "kubeconfig")
+        self.kubeconfig = settings.kubeconfig or Path(self._folder.name, "kubeconfig")
 
     @property
     def scheduler(self) -> Scheduler:
@@ -79,7 +83,7 @@ class Sandbox:
     @property
     def schedules(self) -> bool:
         """Whether the scheduler inside is at work, rather than waiting for one from outside."""
-        return self._plan.schedules
+        return self._settings.schedules
 
     async def start(self) -> None:
         """ListenError if the port is taken, OSError if the kubeconfig, ApiError if a node cannot be written."""
@@ -93,10 +97,10 @@ class Sandbox:
             await self._close()
             raise
         self.api.subscribe((PODS,), self.chronicle.observe, replay=False)
-        self._inside = SchedulerInside(
+        self._inside = SandboxScheduler(
             self.api,
-            self._plan.configuration,
-            plugins=self._plan.plugins,
+            self._settings.configuration,
+            plugins=self._settings.plugins,
             draw=self._rng.randrange,
             listeners=[self.chronicle],
         )
@@ -106,14 +110,14 @@ class Sandbox:
     def _populate(self) -> None:
         """What is there before controllers and scheduler start: mistakes in it are found here."""
         bootstrap(self.api, authority=(self._authority or b"").decode(), port=self.server.port)
-        self.nodes.add(self._plan.nodes)
-        if self._plan.gpus:
-            publish_gpus(self.api, [node["metadata"]["name"] for node in self._plan.nodes], self._plan.gpus)
-        document = kubeconfig(self.server.url, token=self._plan.token, authority=self._authority)
+        self.nodes.add(self._settings.nodes)
+        if self._settings.gpus:
+            publish_gpus(self.api, [node["metadata"]["name"] for node in self._settings.nodes], self._settings.gpus)
+        document = kubeconfig(self.server.url, token=self._settings.token, authority=self._authority)
         write_kubeconfig(self.kubeconfig, document)
 
     async def _schedule(self) -> None:
-        if self._plan.schedules:
+        if self._settings.schedules:
             await self._inside.run()
 
     async def stop(self) -> None:
@@ -128,8 +132,8 @@ class Sandbox:
         self._folder.cleanup()
 
     def _tls(self) -> ssl.SSLContext | None:
-        if not self._plan.tls:
+        if not self._settings.tls:
             return None
-        made = self_signed({"localhost", "127.0.0.1", self._plan.host} - {"0.0.0.0", "::"})
+        made = self_signed({"localhost", "127.0.0.1", self._settings.host} - {"0.0.0.0", "::"})
         self._authority = made.chain
         return server_context(made)

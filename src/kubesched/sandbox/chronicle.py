@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kubesched.api.kinds import Object
-from kubesched.sandbox.api import Event
+from kubesched.sandbox.api import ApiEvent
 from kubesched.scheduler.attempt.attempt import Attempt, AttemptOutcome
 from kubesched.scheduler.attempt.words import reason
 from kubesched.scheduler.listener import SchedulerListener
@@ -59,7 +59,7 @@ class Chronicle(SchedulerListener):
         outcome = "preempts" if attempt.victims else attempt.outcome or ""
         self._write(Entry(self.now(), attempt.queued.key, outcome, reason(attempt)))
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: ApiEvent) -> None:
         """Notice pods that are told to leave. Victims of preemption are counted with the attempt that chose them."""
         cause = _disruption(event.object)
         if event.type != "MODIFIED" or not cause or cause == _disruption(event.old) or cause == _PREEMPTED:

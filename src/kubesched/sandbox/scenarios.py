@@ -26,14 +26,14 @@ class Machines(Protocol):
     def recover(self, name: str) -> None: ...
 
 
-class Stage(NamedTuple):
+class ScenarioCluster(NamedTuple):
     """What a story plays on."""
 
     api: Api
     machines: Machines
 
 
-class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScenarioStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At this second, say this and do that."""
 
     at: float
@@ -44,7 +44,7 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fail: tuple[str, ...] = ()
     recover: tuple[str, ...] = ()
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ScenarioCluster) -> None:
         for obj in self.create:
             _create_once(stage.api, obj)
         for part in self.patch:
@@ -64,7 +64,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     zones: tuple[str, ...]
     nodes_per_zone: int
     seconds: float
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
     try_next: tuple[str, ...]
     """Commands for whoever has seen it, with the KUBECONFIG of the sandbox."""
     gates: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ]
 
 
-async def play(scenario: Scenario, stage: Stage, say: Callable[[str], None]) -> None:
+async def play(scenario: Scenario, stage: ScenarioCluster, say: Callable[[str], None]) -> None:
     """Say and do everything at its time, and return when the story is over."""
     running = asyncio.get_running_loop()
     began = running.time()

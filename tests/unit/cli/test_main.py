@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 import pytest
 from click.shell_completion import ShellComplete
@@ -23,6 +25,15 @@ def test_help_has_every_command_with_its_whole_sentence() -> None:
     shown = " ".join(CliRunner().invoke(main, ["--help"]).stdout.split())
     for name, sentence in COMMANDS.items():
         assert f"{name} {sentence}" in shown
+
+
+def test_image_without_the_sandbox_says_so_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("kubesched.sandbox", "kubesched.cli.sandbox"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kubesched.sandbox", None)
+    result = CliRunner().invoke(main, ["sandbox", "--nodes", "3"])
+    assert result.exit_code == 2
+    assert result.stderr == "sandbox: this image has the scheduler without the sandbox; use the wheel\n"
 
 
 @pytest.mark.parametrize(

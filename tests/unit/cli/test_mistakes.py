@@ -127,7 +127,7 @@ def test_mistake_in_the_program_is_not_shown_as_one_of_its_user(monkeypatch: pyt
     def broken(*_: object, **__: object) -> None:
         raise OSError(2, "No such file or directory", "node.yaml")
 
-    monkeypatch.setattr(sandbox_command, "_print_story", broken)
+    monkeypatch.setattr(sandbox_command, "_until_the_end", broken)
     result = CliRunner().invoke(main, ["sandbox", "--for", "0"])
     assert isinstance(result.exception, OSError)
 

@@ -16,10 +16,10 @@ from kubesched.api.kinds import NODES, POD_GROUPS, PODS
 from kubesched.cli.sandbox_summary import so_far
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.chronicle import Chronicle
-from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
-from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
-from kubesched.sandbox.scheduling import SchedulerInside
+from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
+from kubesched.sandbox.scenarios import SCENARIOS, ScenarioCluster, play
+from kubesched.sandbox.scheduling import SandboxScheduler
 
 
 class Ending:
@@ -47,15 +47,15 @@ def told(name: str, during: Callable[[float, Api], None] | None = None) -> Endin
         story, said = SCENARIOS[name], list[str]()
         api = fresh_api(clock=virtual_time.now)
         nodes = HollowNodes(api, random.Random(1), lease_period=1.0)
-        controllers = Runner(api, (*standard_controllers(api, node_grace=5.0), nodes))
+        controllers = Runner(api, (*standard_reconcilers(api, node_grace=5.0), nodes))
         chronicle = Chronicle(virtual_time.now)
         api.subscribe((PODS,), chronicle.observe, replay=False)
         settings = config.default(config.Features.of(dict.fromkeys(story.gates, True)))
-        inside = SchedulerInside(api, settings, draw=random.Random(1).randrange, listeners=[chronicle])
+        inside = SandboxScheduler(api, settings, draw=random.Random(1).randrange, listeners=[chronicle])
         scheduling = asyncio.create_task(inside.run())
         controllers.start()
         nodes.add(node_manifests(story.nodes))
-        playing = asyncio.create_task(play(story, Stage(api, nodes), said.append))
+        playing = asyncio.create_task(play(story, ScenarioCluster(api, nodes), said.append))
         while not playing.done():
             await asyncio.wait((playing,), timeout=1)
             if during is not None:

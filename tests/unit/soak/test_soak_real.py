@@ -20,7 +20,7 @@ from kubesched.kube.credentials import FixedAuthorization
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport
-from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.nodes import DURATION
 
 _LONGEST = 30.0
@@ -38,23 +38,23 @@ async def client_of(api: Api) -> AsyncIterator[Client]:
 class Seen:
     """Events that were shown, to be waited for."""
 
-    def __init__(self, *others: Callable[[Event], None]) -> None:
+    def __init__(self, *others: Callable[[ApiEvent], None]) -> None:
         self._others = others
-        self._queue: asyncio.Queue[Event] = asyncio.Queue()
+        self._queue: asyncio.Queue[ApiEvent] = asyncio.Queue()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: ApiEvent) -> None:
         for other in self._others:
             other(event)
         self._queue.put_nowait(event)
 
-    async def wait_for(self, happened: Callable[[Event], bool]) -> Event:
+    async def wait_for(self, happened: Callable[[ApiEvent], bool]) -> ApiEvent:
         async with asyncio.timeout(_LONGEST):
             while not happened(event := await self._queue.get()):
                 pass
             return event
 
 
-def is_bound(name: str) -> Callable[[Event], bool]:
+def is_bound(name: str) -> Callable[[ApiEvent], bool]:
     return lambda event: event.object["metadata"]["name"] == name and bool(event.object["spec"].get("nodeName"))
 
 

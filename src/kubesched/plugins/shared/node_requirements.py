@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.api.selectors import (
-    NodeTerm,
-    Requirement,
-    Selector,
-    compile_node_selector,
-    node_matches,
-    selector_from_labels,
-)
+from kubesched.api.selectors import NodeRequirements, Selector
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.state.columns import Bool
@@ -19,16 +11,10 @@ from kubesched.state.columns import Bool
 _FEW = 64
 
 
-class RequiredNodes:
-    """The hard requirements of a pod on the labels and names of nodes. A malformed term just never matches."""
+class RequiredNodes(NodeRequirements):
+    """The requirements as plugins ask them: once per equivalence class, and of all nodes at once."""
 
-    __slots__ = ("labels", "terms")
-
-    def __init__(self, pod: Pod) -> None:
-        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-        self.labels: tuple[Requirement, ...] = selector_from_labels(pod.spec.node_selector).requirements
-        self.terms: tuple[NodeTerm, ...] | None = None if required is None else compile_node_selector(required)
+    __slots__ = ()
 
     @classmethod
     def of(cls, cycle: Cycle) -> RequiredNodes:
@@ -38,15 +24,6 @@ class RequiredNodes:
     def is_short(self) -> bool:
         """Whether there are so few requirements that what follows from them is worth keeping."""
         return len(self.labels) + sum(1 + len(term.labels) for term in self.terms or ()) <= _FEW
-
-    @property
-    def allow_all(self) -> bool:
-        return not self.labels and self.terms is None
-
-    def allow(self, node: Node) -> bool:
-        """Whether the pod may run on this one node."""
-        selected = self.terms is None or node_matches(self.terms, node)
-        return selected and Selector(self.labels).matches(node.metadata.labels)
 
     def leave_in_doubt(self, node: Node) -> bool:
         """Whether a node that is not allowed might be, were it not for a malformed term."""

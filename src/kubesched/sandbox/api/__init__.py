@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubesched.sandbox.api.core import Api, bootstrap
-from kubesched.sandbox.api.reading import Event
-from kubesched.sandbox.api.selecting import Selection, selection
+from kubesched.sandbox.api.reading import ApiEvent
+from kubesched.sandbox.api.selecting import ListSelector, selection
 from kubesched.sandbox.api.stamps import Stamps
 from kubesched.sandbox.api.writing import PatchKind
 
-__all__ = ["Api", "Event", "PatchKind", "Selection", "Stamps", "bootstrap", "selection"]
+__all__ = ["Api", "ApiEvent", "ListSelector", "PatchKind", "Stamps", "bootstrap", "selection"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubesched.admission.kinds import SERVED
 from kubesched.api.kinds import CORE_EVENTS, EVENTS, NODES, OLDER_AUTOSCALERS, PODS, Object, Resource
-from kubesched.sandbox.api import autoscalers
+from kubesched.sandbox.api.conversions import newer_event, older_autoscaler, stored_autoscaler, stored_event
 
 Shape = Callable[[Object], Object]
 
@@ -90,41 +90,8 @@ def _relabelled(api_version: str) -> Shape:
     return lambda obj: {**obj, "apiVersion": api_version}
 
 
-_TO_NEWER = {
-    "involvedObject": "regarding",
-    "message": "note",
-    "reportingComponent": "reportingController",
-    "source": "deprecatedSource",
-    "firstTimestamp": "deprecatedFirstTimestamp",
-    "lastTimestamp": "deprecatedLastTimestamp",
-    "count": "deprecatedCount",
-}
-_TO_OLDER = {newer: older for older, newer in _TO_NEWER.items()}
-
-
-def newer_event(event: Object) -> Object:
-    """As events.k8s.io/v1 shows it."""
-    shown = _renamed(event, _TO_NEWER)
-    shown["apiVersion"] = "events.k8s.io/v1"
-    return shown
-
-
-def stored_event(event: Object) -> Object:
-    """As it is stored."""
-    stored = _renamed(event, _TO_OLDER)
-    stored["apiVersion"] = "v1"
-    # core/v1 has both as required fields; a client of the older shape relies on them.
-    stored.setdefault("involvedObject", {})
-    stored.setdefault("source", {})
-    return stored
-
-
-def _renamed(event: Object, names: dict[str, str]) -> dict[str, Any]:
-    return {names.get(key, key): value for key, value in event.items()}
-
-
 _NEWER_EVENTS = View(newer_event, stored_event)
-_OLDER_AUTOSCALERS = View(autoscalers.older, autoscalers.stored)
+_OLDER_AUTOSCALERS = View(older_autoscaler, stored_autoscaler)
 
 
 def resources_of(definition: Object) -> tuple[Resource, ...]:

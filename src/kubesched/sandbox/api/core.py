@@ -20,12 +20,11 @@ from kubesched.api.kinds import (
     Resource,
 )
 from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, SYSTEM_PRIORITY_CLASSES
-from kubesched.sandbox.api import binding as bindings
-from kubesched.sandbox.api import eviction as evictions
+from kubesched.sandbox.api import subresources
 from kubesched.sandbox.api.catalog import version_of
 from kubesched.sandbox.api.deleting import DeleteOptions
-from kubesched.sandbox.api.reading import Event, check_delete, check_update, metadata_of
-from kubesched.sandbox.api.scale import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled
+from kubesched.sandbox.api.reading import ApiEvent, check_delete, check_update, metadata_of
+from kubesched.sandbox.api.subresources import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled, with_condition
 from kubesched.sandbox.api.writing import PatchKind, Writing, patched
 
 
@@ -34,11 +33,11 @@ class Api(Writing):
 
     def bind(self, namespace: str, name: str, binding: Object, *, dry_run: bool = False) -> None:
         """Assign a pod to a node, once."""
-        target = bindings.target_of(name, binding)
+        target = subresources.target_of(name, binding)
         pod = self.get(PODS, namespace, name)
-        bindings.check(pod, binding)
+        subresources.check_binding(pod, binding)
         node = self.find(NODES, "", target)
-        self._put(PODS, bindings.bound(pod, binding, node, target, self.stamps.now()), dry_run)
+        self._put(PODS, subresources.bound(pod, binding, node, target, self.stamps.now()), dry_run)
 
     def evict(self, namespace: str, name: str, eviction: Object, *, dry_run: bool = False) -> None:
         """Delete a pod if its disruption budget allows."""
@@ -48,12 +47,12 @@ class Api(Writing):
         options = DeleteOptions.read(eviction.get("deleteOptions"))
         pod = self.get(PODS, namespace, name)
         check_delete(PODS, pod, options.uid, options.resource_version)
-        if not evictions.needs_no_budget(pod):
+        if not subresources.needs_no_budget(pod):
             self._charge(pod, dry_run or options.dry_run)
         if dry_run or options.dry_run:
             return
         status = pod.get("status") or {}
-        conditions = bindings.with_condition(status.get("conditions") or [], evictions.EVICTED, self.stamps.now())
+        conditions = with_condition(status.get("conditions") or [], subresources.EVICTED, self.stamps.now())
         self._put(PODS, {**pod, "status": {**status, "conditions": conditions}}, False)
         self.delete(PODS, namespace, name, grace=options.grace, propagation=options.propagation)
 
@@ -91,11 +90,11 @@ class Api(Writing):
 
     def _charge(self, pod: Object, dry_run: bool) -> None:
         namespace = pod["metadata"]["namespace"]
-        budget = evictions.budget_of(pod, self.select(POD_DISRUPTION_BUDGETS, namespace))
-        if budget is None or evictions.may_go_unhealthy(pod, budget):
+        budget = subresources.budget_of(pod, self.select(POD_DISRUPTION_BUDGETS, namespace))
+        if budget is None or subresources.may_go_unhealthy(pod, budget):
             return
         self._put(
-            POD_DISRUPTION_BUDGETS, evictions.charged(budget, pod["metadata"]["name"], self.stamps.now()), dry_run
+            POD_DISRUPTION_BUDGETS, subresources.charged(budget, pod["metadata"]["name"], self.stamps.now()), dry_run
         )
 
     def _scale_paths(self, resource: Resource) -> ScalePaths:
@@ -146,7 +145,7 @@ def _kubernetes_service(port: int) -> Object:
 
 
 def _follow_namespaces(api: Api, authority: str) -> None:
-    def furnish(event: Event) -> None:
+    def furnish(event: ApiEvent) -> None:
         metadata = event.object["metadata"]
         if event.type != "ADDED" or "deletionTimestamp" in metadata:
             return

@@ -13,7 +13,7 @@ _SHORTEST, _DEFAULT_SECONDS = 600, 3600
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 
 
-class User(NamedTuple):
+class UserInfo(NamedTuple):
     """A user as reviews describe it."""
 
     name: str
@@ -25,9 +25,9 @@ class User(NamedTuple):
         return {**described, "uid": self.uid} if self.uid else described
 
 
-ADMIN = User("kubernetes-admin", "", ("system:masters", "system:authenticated"))
+ADMIN = UserInfo("kubernetes-admin", "", ("system:masters", "system:authenticated"))
 """A client with the server's token; any client where there is none."""
-ANONYMOUS = User("system:anonymous", "", ("system:unauthenticated",))
+ANONYMOUS = UserInfo("system:anonymous", "", ("system:unauthenticated",))
 """A client without a token where the server asks for one."""
 
 
@@ -36,12 +36,12 @@ class Tokens:
 
     def __init__(self, stamps: Stamps, secret: str | None = None) -> None:
         self._stamps = stamps
-        self._known: dict[str, tuple[User, float]] = {}
+        self._known: dict[str, tuple[UserInfo, float]] = {}
         self.required = secret is not None
         if secret is not None:
             self._known[secret] = (ADMIN, float("inf"))
 
-    def user(self, token: str) -> User | None:
+    def user(self, token: str) -> UserInfo | None:
         found = self._known.get(token)
         if found is None:
             return None
@@ -63,7 +63,7 @@ class Tokens:
             why = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
             raise invalid(SERVICE_ACCOUNTS, name, [Mistake("spec.expirationSeconds", why)])
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-        user = User(f"system:serviceaccount:{namespace}:{name}", account["metadata"]["uid"], groups)
+        user = UserInfo(f"system:serviceaccount:{namespace}:{name}", account["metadata"]["uid"], groups)
         token, expires = self._stamps.token(), self._stamps.time() + seconds
         self._known[token] = (user, expires)
         return {
@@ -79,7 +79,7 @@ _ALLOWED = {"allowed": True, "reason": "everything is allowed in the sandbox"}
 _DENIED = {"allowed": False, "reason": "a token is asked for"}
 
 
-def review(resource: Resource, obj: Object, user: User, tokens: Tokens) -> Object:
+def review(resource: Resource, obj: Object, user: UserInfo, tokens: Tokens) -> Object:
     """The object with its answer as the status."""
     asked = {**obj, "kind": resource.kind, "apiVersion": resource.api_version}
     asked.setdefault("metadata", {})

@@ -10,12 +10,12 @@ import msgspec
 from kubesched.api.api_error import STALE, bad_request, conflict, not_found
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, Object, Resource
 from kubesched.sandbox.api.catalog import Catalog, table_of
-from kubesched.sandbox.api.selecting import ALL, Selection, selection
+from kubesched.sandbox.api.selecting import ALL, ListSelector, selection
 from kubesched.sandbox.api.stamps import Stamps
-from kubesched.sandbox.store import Change, Record, Store
+from kubesched.sandbox.store import Store, StoredChange, StoredObject
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class ApiEvent(msgspec.Struct, frozen=True, gc=False):
     """What happened to one object. A deletion carries the last state, at the revision of the deletion."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
@@ -52,10 +52,12 @@ class Reading:
         wanted = selection(resource, labels, fields)
         return [self._shown(resource, record.object) for record in self.records(resource, namespace, wanted)]
 
-    def record(self, resource: Resource, namespace: str, name: str) -> Record | None:
+    def record(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
         return self.store.table(table_of(resource)).get(namespace, name)
 
-    def records(self, resource: Resource, namespace: str | None = None, wanted: Selection = ALL) -> list[Record]:
+    def records(
+        self, resource: Resource, namespace: str | None = None, wanted: ListSelector = ALL
+    ) -> list[StoredObject]:
         """What `select` finds, as it is stored."""
         table = self.store.table(table_of(resource))
         if wanted.is_everything:
@@ -67,7 +69,7 @@ class Reading:
         return [record for record in table.ordered(space) if wanted.matches(record.object)]
 
     def subscribe(
-        self, resources: Iterable[Resource], on_event: Callable[[Event], None], *, replay: bool = True
+        self, resources: Iterable[Resource], on_event: Callable[[ApiEvent], None], *, replay: bool = True
     ) -> Callable[[], None]:
         """Call the listener with every change of these resources, and first with what is there. Returns how to stop."""
         by_table: dict[str, list[Resource]] = {}
@@ -75,7 +77,7 @@ class Reading:
             by_table.setdefault(table_of(resource), []).append(resource)
         since = self.store.revision
 
-        def notify(change: Change) -> None:
+        def notify(change: StoredChange) -> None:
             if change.revision > since and change.table in by_table:
                 for resource in by_table[change.table]:
                     on_event(self.event(resource, change))
@@ -84,13 +86,13 @@ class Reading:
         if replay:
             for resource in [resource for listed in by_table.values() for resource in listed]:
                 for record in self.records(resource):
-                    on_event(Event("ADDED", resource, self._shown(resource, record.object), None, record.revision))
+                    on_event(ApiEvent("ADDED", resource, self._shown(resource, record.object), None, record.revision))
         return stop
 
-    def event(self, resource: Resource, change: Change) -> Event:
+    def event(self, resource: Resource, change: StoredChange) -> ApiEvent:
         """A change of the store as one of a resource."""
         old = None if change.old is None else self._shown(resource, change.old.object)
-        return Event(change.type, resource, self._shown(resource, change.record.object), old, change.revision)
+        return ApiEvent(change.type, resource, self._shown(resource, change.record.object), old, change.revision)
 
     def _shown(self, resource: Resource, obj: Object) -> Object:
         view = self.catalog.view(resource)

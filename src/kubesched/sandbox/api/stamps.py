@@ -52,6 +52,11 @@ def timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def micro_timestamp(seconds: float) -> str:
+    """As leases carry it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def seconds_of(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 

@@ -9,13 +9,15 @@ from typing import Any
 from kubesched.admission import admit_create, admit_update, deletion_grace
 from kubesched.admission.quotas import charged
 from kubesched.api.api_error import already_exists, bad_request, forbidden, invalid, method_not_allowed, not_found
+from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, RESOURCE_QUOTAS, Object, Resource
+from kubesched.api.merge_patch import merge_patch
 from kubesched.api.schema import Mistake
 from kubesched.sandbox.api import deleting
 from kubesched.sandbox.api.catalog import established, table_of
 from kubesched.sandbox.api.reading import Reading, check_delete, check_update, metadata_of
 from kubesched.sandbox.api.stamps import identity
-from kubesched.sandbox.patching import apply, json_patch, merge_patch, strategic_merge, track
+from kubesched.sandbox.patching import apply, strategic_merge, track
 
 _NAME_ATTEMPTS = 8
 _PROTECTED_NAMESPACES = frozenset(("default", "kube-system", "kube-public"))

@@ -10,12 +10,12 @@ import msgspec
 
 from kubesched.api.api_error import ApiError, bad_request, gone
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.api import Api, Selection
+from kubesched.sandbox.api import Api, ListSelector
 from kubesched.sandbox.api.catalog import table_of
+from kubesched.sandbox.http.answers import Shapes
 from kubesched.sandbox.http.query import Query, bad_list_option
-from kubesched.sandbox.http.shapes import Shapes
-from kubesched.sandbox.store import ExpiredError, Record
-from kubesched.sandbox.store.records import key_of
+from kubesched.sandbox.store import ExpiredError, StoredObject
+from kubesched.sandbox.store.memory import key_of
 
 _SNAPSHOTS_KEPT = 64
 _SNAPSHOT_SECONDS = 300.0
@@ -38,7 +38,7 @@ class _Token(msgspec.Struct, frozen=True):
 class _Snapshot(NamedTuple):
     path: str
     revision: int
-    records: list[Record]
+    records: list[StoredObject]
     made: float
 
 
@@ -51,7 +51,7 @@ class Lists:
         self._made = 0
 
     def answer(
-        self, resource: Resource, namespace: str | None, wanted: Selection, query: Query, shapes: Shapes
+        self, resource: Resource, namespace: str | None, wanted: ListSelector, query: Query, shapes: Shapes
     ) -> bytes | Object:
         """The list a query asks for: as bytes where what is stored can be sent as it is, else as an object."""
         limit = query.number("limit")
@@ -81,8 +81,8 @@ class Lists:
         return shapes.many([record.object for record in records], list_meta)
 
     def _records(
-        self, resource: Resource, namespace: str | None, wanted: Selection, query: Query
-    ) -> tuple[list[Record], int]:
+        self, resource: Resource, namespace: str | None, wanted: ListSelector, query: Query
+    ) -> tuple[list[StoredObject], int]:
         asked = query.resource_version()
         match = query.text("resourceVersionMatch")
         now = self._api.store.revision
@@ -93,7 +93,9 @@ class Lists:
             return self._as_of(resource, namespace, wanted, asked), asked
         return self._api.records(resource, namespace, wanted), now
 
-    def _as_of(self, resource: Resource, namespace: str | None, wanted: Selection, revision: int) -> list[Record]:
+    def _as_of(
+        self, resource: Resource, namespace: str | None, wanted: ListSelector, revision: int
+    ) -> list[StoredObject]:
         try:
             records = self._api.store.table(table_of(resource)).as_of(revision)
         except ExpiredError:
@@ -104,7 +106,9 @@ class Lists:
             if (namespace is None or key_of(record.object)[0] == namespace) and wanted.matches(record.object)
         ]
 
-    def _token(self, resource: Resource, page: _Token | None, records: list[Record], revision: int, start: int) -> str:
+    def _token(
+        self, resource: Resource, page: _Token | None, records: list[StoredObject], revision: int, start: int
+    ) -> str:
         number = (
             page.snapshot
             if page is not None
@@ -169,7 +173,7 @@ def too_large_version(asked: int, current: int) -> ApiError:
     return ApiError(504, "Timeout", message, {"causes": [cause]}, retry_after=1)
 
 
-def _joined(resource: Resource, records: list[Record], list_meta: Object) -> bytes:
+def _joined(resource: Resource, records: list[StoredObject], list_meta: Object) -> bytes:
     """A list put together from bytes that are there already."""
     head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": list_meta}
     opening = msgspec.json.encode(head)[:-1] + b',"items":['

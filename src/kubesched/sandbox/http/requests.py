@@ -7,22 +7,20 @@ from typing import NamedTuple
 from aiohttp import web
 from msgspec import structs
 
-from kubesched.admission.extension import is_inert
+from kubesched.admission.definitions import is_inert
 from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
-from kubesched.sandbox.api import Api, PatchKind, Selection, selection
+from kubesched.sandbox.api import Api, ListSelector, PatchKind, selection
 from kubesched.sandbox.api.catalog import METRICS
 from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
-from kubesched.sandbox.api.identities import Tokens, User, review
+from kubesched.sandbox.api.identities import Tokens, UserInfo, review
 from kubesched.sandbox.api.usage import metrics
-from kubesched.sandbox.http.answers import formatted, json_answer, large_answer, success
-from kubesched.sandbox.http.bodies import Bodies, Body
-from kubesched.sandbox.http.content import JSON, Accepted, negotiate
+from kubesched.sandbox.http.answers import Shapes, formatted, json_answer, large_answer, success
+from kubesched.sandbox.http.content import JSON, Accepted, Bodies, Body, negotiate
 from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, Target
-from kubesched.sandbox.http.shapes import Shapes
-from kubesched.sandbox.http.watch_requests import WatchRequests
+from kubesched.sandbox.http.watches import WatchRequests
 
 _COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -30,7 +28,7 @@ _OF_CONTAINERS = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 _CREATED_SUBRESOURCES = frozenset(("binding", "eviction", "token"))
 
 
-class Asked(NamedTuple):
+class RequestInfo(NamedTuple):
     """One request, with what was found out about it."""
 
     request: web.BaseRequest
@@ -38,7 +36,7 @@ class Asked(NamedTuple):
     target: Target
     verb: str
     query: Query
-    user: User
+    user: UserInfo
 
     @property
     def namespace(self) -> str:
@@ -63,8 +61,8 @@ class Requests:
         self._api, self._tokens, self._lists, self._watch_requests = api, tokens, lists, watch_requests
         self._bodies = Bodies(api)
 
-    def understand(self, request: web.BaseRequest, target: Target, query: Query, user: User) -> Asked:
-        """What is asked for; a NotFound or MethodNotAllowed when that is nothing that is served."""
+    def understand(self, request: web.BaseRequest, target: Target, query: Query, user: UserInfo) -> RequestInfo:
+        """What the request asks for; a NotFound or MethodNotAllowed when that is nothing that is served."""
         resource = self._api.catalog.lookup(target.group, target.version, target.plural)
         if resource is None:
             return self._understand_legacy_binding(request, target, query, user)
@@ -79,157 +77,157 @@ class Requests:
             if resource is PODS and target.subresource in _OF_CONTAINERS:
                 raise bad_request(f"hollow pods run no containers, so there is no {target.subresource} in a sandbox")
             raise no_such_resource()
-        return Asked(request, resource, target, _verb(request.method, resource, target, query), query, user)
+        return RequestInfo(request, resource, target, _verb(request.method, resource, target, query), query, user)
 
-    async def answer(self, asked: Asked) -> web.StreamResponse:
-        match asked.verb:
-            case "get" | "list" if asked.resource in METRICS:
-                return self._metrics(asked)
+    async def answer(self, info: RequestInfo) -> web.StreamResponse:
+        match info.verb:
+            case "get" | "list" if info.resource in METRICS:
+                return self._metrics(info)
             case "get":
-                return self._get(asked)
+                return self._get(info)
             case "list":
-                return await self._list(asked)
+                return await self._list(info)
             case "watch":
-                return await self._watch(asked)
-            case "create" if asked.target.subresource:
-                return await self._create_subresource(asked)
+                return await self._watch(info)
+            case "create" if info.target.subresource:
+                return await self._create_subresource(info)
             case "create":
-                return await self._create(asked)
+                return await self._create(info)
             case "update":
-                return await self._update(asked)
+                return await self._update(info)
             case "patch":
-                return await self._patch(asked)
+                return await self._patch(info)
             case "delete":
-                return await self._delete(asked)
+                return await self._delete(info)
             case _:
-                return await self._delete_collection(asked)
+                return await self._delete_collection(info)
 
     # Reading
 
-    def _get(self, asked: Asked) -> web.Response:
-        resource, target = asked.resource, asked.target
+    def _get(self, info: RequestInfo) -> web.Response:
+        resource, target = info.resource, info.target
         if target.subresource == "scale":
-            return self._show(asked, self._api.scale(*asked.address))
-        record = self._api.record(*asked.address)
+            return self._show(info, self._api.scale(*info.address))
+        record = self._api.record(*info.address)
         if record is None:
             raise not_found(resource, target.name)
-        shapes, accepted = self._shapes(asked)
-        return self._send(asked, record.encoded if shapes.is_plain else shapes.one(record.object), accepted)
+        shapes, accepted = self._shapes(info)
+        return self._send(info, record.encoded if shapes.is_plain else shapes.one(record.object), accepted)
 
-    async def _list(self, asked: Asked) -> web.Response:
-        shapes, accepted = self._shapes(asked)
-        body = self._lists.answer(asked.resource, asked.target.namespace, _selection(asked), asked.query, shapes)
-        data, content_type = formatted(body, accepted.media, pretty=bool(asked.query.text("pretty")))
-        return await large_answer(data, content_type, asked.request.headers.get("Accept-Encoding", ""))
+    async def _list(self, info: RequestInfo) -> web.Response:
+        shapes, accepted = self._shapes(info)
+        body = self._lists.answer(info.resource, info.target.namespace, _selection(info), info.query, shapes)
+        data, content_type = formatted(body, accepted.media, pretty=bool(info.query.text("pretty")))
+        return await large_answer(data, content_type, info.request.headers.get("Accept-Encoding", ""))
 
-    def _metrics(self, asked: Asked) -> web.Response:
+    def _metrics(self, info: RequestInfo) -> web.Response:
         """What pods or nodes use: worked out now, from those that are there."""
-        resource, namespace, about = asked.resource, asked.target.namespace, METRICS[asked.resource]
-        wanted = selection(about, asked.query.text("labelSelector"), asked.query.text("fieldSelector"))
-        if asked.target.name:
-            found = metrics(self._api, resource, [self._api.get(about, *asked.address[1:])], namespace)
+        resource, namespace, about = info.resource, info.target.namespace, METRICS[info.resource]
+        wanted = selection(about, info.query.text("labelSelector"), info.query.text("fieldSelector"))
+        if info.target.name:
+            found = metrics(self._api, resource, [self._api.get(about, *info.address[1:])], namespace)
             if not found:
-                raise not_found(resource, asked.target.name)
-            return self._show(asked, found[0])
+                raise not_found(resource, info.target.name)
+            return self._show(info, found[0])
         objects = [record.object for record in self._api.records(about, namespace, wanted)]
         head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": {}}
-        return self._show(asked, {**head, "items": metrics(self._api, resource, objects, namespace)})
+        return self._show(info, {**head, "items": metrics(self._api, resource, objects, namespace)})
 
-    async def _watch(self, asked: Asked) -> web.StreamResponse:
-        shapes, _ = self._shapes(asked)
+    async def _watch(self, info: RequestInfo) -> web.StreamResponse:
+        shapes, _ = self._shapes(info)
         return await self._watch_requests.watch(
-            asked.request, asked.resource, asked.target.namespace, _selection(asked), asked.query, shapes
+            info.request, info.resource, info.target.namespace, _selection(info), info.query, shapes
         )
 
     # Writing
 
-    async def _create(self, asked: Asked) -> web.Response:
-        resource, query = asked.resource, asked.query
-        body = await self._bodies.read(asked.request, resource, query)
+    async def _create(self, info: RequestInfo) -> web.Response:
+        resource, query = info.resource, info.query
+        body = await self._bodies.read(info.request, resource, query)
         if resource in REVIEWS:
-            return self._show(asked, review(resource, body.object, asked.user, self._tokens), 201)
-        if resource is PODS and asked.target.plural == "bindings":
-            return self._bind(asked, _name_of(body.object), body.object)
+            return self._show(info, review(resource, body.object, info.user, self._tokens), 201)
+        if resource is PODS and info.target.plural == "bindings":
+            return self._bind(info, _name_of(body.object), body.object)
         if resource is CERTIFICATE_SIGNING_REQUESTS:
-            signed = {"username": asked.user.name, "groups": list(asked.user.groups)}
+            signed = {"username": info.user.name, "groups": list(info.user.groups)}
             body.object["spec"] = {**(body.object.get("spec") or {}), **signed}
         dry_run = query.dry_run()
-        obj = self._api.create(resource, asked.namespace, body.object, manager=asked.manager, dry_run=dry_run)
-        return self._written(asked, obj, dry_run, 201, body)
+        obj = self._api.create(resource, info.namespace, body.object, manager=info.manager, dry_run=dry_run)
+        return self._written(info, obj, dry_run, 201, body)
 
-    async def _create_subresource(self, asked: Asked) -> web.Response:
-        resource, target, query = asked.resource, asked.target, asked.query
+    async def _create_subresource(self, info: RequestInfo) -> web.Response:
+        resource, target, query = info.resource, info.target, info.query
         if resource is PODS and target.subresource == "binding":
-            return self._bind(asked, target.name, await self._bodies.read_kind(asked.request, "Binding", "v1"))
+            return self._bind(info, target.name, await self._bodies.read_kind(info.request, "Binding", "v1"))
         if resource is PODS and target.subresource == "eviction":
-            eviction = await self._bodies.read_kind(asked.request, "Eviction", "policy/v1")
-            self._api.evict(asked.namespace, target.name, eviction, dry_run=query.dry_run())
-            return self._show(asked, success(), 201)
+            eviction = await self._bodies.read_kind(info.request, "Eviction", "policy/v1")
+            self._api.evict(info.namespace, target.name, eviction, dry_run=query.dry_run())
+            return self._show(info, success(), 201)
         if resource is SERVICE_ACCOUNTS and target.subresource == "token":
-            wanted = await self._bodies.read_kind(asked.request, "TokenRequest", "authentication.k8s.io/v1")
-            account = self._api.get(*asked.address)
-            return self._show(asked, self._tokens.issue(account, wanted), 201)
+            wanted = await self._bodies.read_kind(info.request, "TokenRequest", "authentication.k8s.io/v1")
+            account = self._api.get(*info.address)
+            return self._show(info, self._tokens.issue(account, wanted), 201)
         raise method_not_allowed()
 
-    def _bind(self, asked: Asked, name: str, binding: Object) -> web.Response:
-        self._api.bind(asked.namespace, name, binding, dry_run=asked.query.dry_run())
+    def _bind(self, info: RequestInfo, name: str, binding: Object) -> web.Response:
+        self._api.bind(info.namespace, name, binding, dry_run=info.query.dry_run())
         return json_answer(_BOUND, 201)
 
-    async def _update(self, asked: Asked) -> web.Response:
-        resource, target, query = asked.resource, asked.target, asked.query
+    async def _update(self, info: RequestInfo) -> web.Response:
+        resource, target, query = info.resource, info.target, info.query
         dry_run = query.dry_run()
         if target.subresource == "scale":
-            scale = await self._bodies.read_kind(asked.request, "Scale", "autoscaling/v1")
-            new = self._api.update_scale(*asked.address, scale, manager=asked.manager, dry_run=dry_run)
-            return self._show(asked, new)
-        body = await self._bodies.read(asked.request, resource, query)
+            scale = await self._bodies.read_kind(info.request, "Scale", "autoscaling/v1")
+            new = self._api.update_scale(*info.address, scale, manager=info.manager, dry_run=dry_run)
+            return self._show(info, new)
+        body = await self._bodies.read(info.request, resource, query)
         obj = self._api.update(
-            *asked.address, body.object, subresource=target.subresource, manager=asked.manager, dry_run=dry_run
+            *info.address, body.object, subresource=target.subresource, manager=info.manager, dry_run=dry_run
         )
-        return self._written(asked, obj, dry_run, 200, body)
+        return self._written(info, obj, dry_run, 200, body)
 
-    async def _patch(self, asked: Asked) -> web.Response:
-        resource, target, query = asked.resource, asked.target, asked.query
+    async def _patch(self, info: RequestInfo) -> web.Response:
+        resource, target, query = info.resource, info.target, info.query
         dry_run = query.dry_run()
-        kind, body = await self._bodies.read_patch(asked.request)
+        kind, body = await self._bodies.read_patch(info.request)
         if target.subresource == "scale":
-            scale = self._api.patch_scale(*asked.address, body.value, kind=kind, manager=asked.manager, dry_run=dry_run)
-            return self._show(asked, scale)
-        existed = self._api.record(*asked.address) is not None
+            scale = self._api.patch_scale(*info.address, body.value, kind=kind, manager=info.manager, dry_run=dry_run)
+            return self._show(info, scale)
+        existed = self._api.record(*info.address) is not None
         if kind is PatchKind.APPLY:
             self._bodies.check(resource, body, query)
         obj = self._api.patch(
-            *asked.address,
+            *info.address,
             body.value,
             kind=kind,
             subresource=target.subresource,
-            manager=query.text("fieldManager") if kind is PatchKind.APPLY else asked.manager,
+            manager=query.text("fieldManager") if kind is PatchKind.APPLY else info.manager,
             force=query.flag("force"),
             dry_run=dry_run,
             check=lambda new: self._bodies.check(resource, body._replace(value=new), query),
         )
-        return self._written(asked, obj, dry_run, 200 if existed else 201, body)
+        return self._written(info, obj, dry_run, 200 if existed else 201, body)
 
     # Deleting
 
-    async def _delete(self, asked: Asked) -> web.Response:
-        if asked.target.subresource:
+    async def _delete(self, info: RequestInfo) -> web.Response:
+        if info.target.subresource:
             raise method_not_allowed()
-        resource, name = asked.resource, asked.target.name
-        options = asked.query.delete_options(await self._bodies.read_delete_options(asked.request))
-        obj = self._api.delete(*asked.address, **structs.asdict(options))
-        found = self._api.record(*asked.address)
+        resource, name = info.resource, info.target.name
+        options = info.query.delete_options(await self._bodies.read_delete_options(info.request))
+        obj = self._api.delete(*info.address, **structs.asdict(options))
+        found = self._api.record(*info.address)
         is_there = found is not None and found.object["metadata"]["uid"] == obj["metadata"]["uid"]
         if (is_there and not options.dry_run) or resource.plural in RETURNED_WHEN_DELETED:
-            return self._show_object(asked, obj)
+            return self._show_object(info, obj)
         details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": obj["metadata"]["uid"]}
-        return self._show(asked, success({key: value for key, value in details.items() if value}))
+        return self._show(info, success({key: value for key, value in details.items() if value}))
 
-    async def _delete_collection(self, asked: Asked) -> web.Response:
-        resource, query = asked.resource, asked.query
-        options = query.delete_options(await self._bodies.read_delete_options(asked.request))
-        shapes, accepted = self._shapes(asked)
-        listed = self._api.records(resource, asked.target.namespace, _selection(asked))
+    async def _delete_collection(self, info: RequestInfo) -> web.Response:
+        resource, query = info.resource, info.query
+        options = query.delete_options(await self._bodies.read_delete_options(info.request))
+        shapes, accepted = self._shapes(info)
+        listed = self._api.records(resource, info.target.namespace, _selection(info))
         for record in listed:
             metadata = record.object["metadata"]
             try:
@@ -239,49 +237,56 @@ class Requests:
                 if error.code != 404:
                     raise
         list_meta = {"resourceVersion": str(self._api.store.revision)}
-        return self._send(asked, shapes.many([record.object for record in listed], list_meta), accepted)
+        return self._send(info, shapes.many([record.object for record in listed], list_meta), accepted)
 
     # Answering
 
-    def _written(self, asked: Asked, obj: Object, dry_run: bool, status: int, body: Body) -> web.Response:
-        shapes, accepted = self._shapes(asked)
-        inert = is_inert(asked.resource) if status == 201 else ""
+    def _written(self, info: RequestInfo, obj: Object, dry_run: bool, status: int, body: Body) -> web.Response:
+        shapes, accepted = self._shapes(info)
+        inert = is_inert(info.resource) if status == 201 else ""
         warnings = (*body.warnings, inert) if inert else body.warnings
-        record = None if dry_run else self._api.record(asked.resource, asked.namespace, obj["metadata"]["name"])
+        record = None if dry_run else self._api.record(info.resource, info.namespace, obj["metadata"]["name"])
         if shapes.is_plain and accepted.media == JSON and record is not None and record.object is obj:
             return json_answer(record.encoded, status, warnings)
-        view = self._api.catalog.view(asked.resource)
+        view = self._api.catalog.view(info.resource)
         shown = shapes.one(obj if view is None else view.stored(obj))
-        return self._send(asked, shown, accepted, status, warnings)
+        return self._send(info, shown, accepted, status, warnings)
 
-    def _show_object(self, asked: Asked, obj: Object) -> web.Response:
-        return self._written(asked, obj, True, 200, Body(None))
+    def _show_object(self, info: RequestInfo, obj: Object) -> web.Response:
+        return self._written(info, obj, True, 200, Body(None))
 
-    def _show(self, asked: Asked, obj: Object, status: int = 200) -> web.Response:
-        return self._send(asked, obj, negotiate(asked.request.headers.get("Accept", "")), status)
+    def _show(self, info: RequestInfo, obj: Object, status: int = 200) -> web.Response:
+        return self._send(info, obj, negotiate(info.request.headers.get("Accept", "")), status)
 
     def _send(
-        self, asked: Asked, body: bytes | Object, accepted: Accepted, status: int = 200, warnings: tuple[str, ...] = ()
+        self,
+        info: RequestInfo,
+        body: bytes | Object,
+        accepted: Accepted,
+        status: int = 200,
+        warnings: tuple[str, ...] = (),
     ) -> web.Response:
-        pretty = bool(asked.query.text("pretty"))
+        pretty = bool(info.query.text("pretty"))
         data, content_type = formatted(body, accepted.media, pretty=pretty)
         answer = json_answer(data, status, warnings)
         if content_type != JSON:
             answer.headers["Content-Type"] = content_type
         return answer
 
-    def _shapes(self, asked: Asked) -> tuple[Shapes, Accepted]:
-        accepted = negotiate(asked.request.headers.get("Accept", ""))
-        include = asked.query.text("includeObject") or "Metadata"
-        return Shapes(self._api, asked.resource, accepted, include), accepted
+    def _shapes(self, info: RequestInfo) -> tuple[Shapes, Accepted]:
+        accepted = negotiate(info.request.headers.get("Accept", ""))
+        include = info.query.text("includeObject") or "Metadata"
+        return Shapes(self._api, info.resource, accepted, include), accepted
 
-    def _understand_legacy_binding(self, request: web.BaseRequest, target: Target, query: Query, user: User) -> Asked:
+    def _understand_legacy_binding(
+        self, request: web.BaseRequest, target: Target, query: Query, user: UserInfo
+    ) -> RequestInfo:
         """Pods can be bound by posting to a collection of bindings, too."""
         if (target.group, target.version, target.plural) != ("", "v1", "bindings") or target.name:
             raise no_such_resource()
         if request.method != "POST" or target.namespace is None:
             raise method_not_allowed()
-        return Asked(request, PODS, target, "create", query, user)
+        return RequestInfo(request, PODS, target, "create", query, user)
 
 
 _BOUND = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}'
@@ -300,11 +305,11 @@ def _verb(method: str, resource: Resource, target: Target, query: Query) -> str:
     return verb
 
 
-def _selection(asked: Asked) -> Selection:
-    fields = asked.query.text("fieldSelector")
-    if asked.target.name:
-        fields = f"metadata.name={asked.target.name}" + (f",{fields}" if fields else "")
-    return selection(asked.resource, asked.query.text("labelSelector"), fields)
+def _selection(info: RequestInfo) -> ListSelector:
+    fields = info.query.text("fieldSelector")
+    if info.target.name:
+        fields = f"metadata.name={info.target.name}" + (f",{fields}" if fields else "")
+    return selection(info.resource, info.query.text("labelSelector"), fields)
 
 
 def _name_of(obj: Object) -> str:
@@ -315,7 +320,7 @@ def _name_of(obj: Object) -> str:
     return name
 
 
-def fault_subject(asked: Asked) -> str:
+def fault_subject(info: RequestInfo) -> str:
     """The resource as fault rules name it."""
-    target = asked.target
+    target = info.target
     return f"{target.plural}/{target.subresource}" if target.subresource else target.plural

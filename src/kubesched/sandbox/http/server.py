@@ -14,17 +14,15 @@ from kubesched.api.api_error import ApiError, bad_request, method_not_allowed
 from kubesched.http.access import check_exposure, is_loopback, why_foreign
 from kubesched.http.listen import HttpServer, host_and_port
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, User
+from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, UserInfo
 from kubesched.sandbox.http.answers import error_answer, json_answer
-from kubesched.sandbox.http.bodies import read
-from kubesched.sandbox.http.content import LARGEST_BODY, decode_json
+from kubesched.sandbox.http.content import LARGEST_BODY, decode_json, read
 from kubesched.sandbox.http.documents import PUBLIC, Documents
 from kubesched.sandbox.http.faults import FaultError, Faults, Rule
 from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, target_of
-from kubesched.sandbox.http.requests import Asked, Requests, fault_subject
-from kubesched.sandbox.http.watch_requests import WatchRequests
-from kubesched.sandbox.http.watches import Watches
+from kubesched.sandbox.http.requests import RequestInfo, Requests, fault_subject
+from kubesched.sandbox.http.watches import Watches, WatchRequests
 from kubesched.sandbox.store import SqliteStore, StorageError
 
 log = logging.getLogger(__name__)
@@ -124,7 +122,7 @@ class Server:
             await self.api.store.durable(self.api.store.revision)
         return answer
 
-    async def _answer_faulty(self, asked: Asked) -> web.StreamResponse:
+    async def _answer_faulty(self, asked: RequestInfo) -> web.StreamResponse:
         verb, subject = asked.verb, fault_subject(asked)
         if delay := self.faults.delay(verb, subject):
             await asyncio.sleep(delay)
@@ -141,7 +139,7 @@ class Server:
         """Where no token is required, a request may do everything, so its Host must be a name of this machine."""
         return self.tokens.required or is_loopback(name) or name == self.host.lower()
 
-    def _authenticate(self, request: web.BaseRequest, path: str) -> User:
+    def _authenticate(self, request: web.BaseRequest, path: str) -> UserInfo:
         if not self.tokens.required and "Authorization" not in request.headers:
             return ADMIN
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")

@@ -1,24 +1,30 @@
-"""Watches: every change goes to all that wait for it, encoded once; who cannot keep up is let go.
+"""Watches, from the request to the end: every change goes to all that wait for it, encoded once.
 
 Lines are handed straight to the connections, all of one burst in one write. That is what makes five watchers of a
-thousand changes a second cost less than the changes themselves.
+thousand changes a second cost less than the changes themselves. A client that cannot keep up is let go.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+import random
+from collections.abc import Callable, Iterable
 
 import msgspec
+from aiohttp import HttpVersion11, web
 
 from kubesched.api.api_error import gone
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.api import Api, Selection
+from kubesched.sandbox.api import Api, ListSelector
 from kubesched.sandbox.api.catalog import table_of
+from kubesched.sandbox.http.answers import Shapes
+from kubesched.sandbox.http.content import JSON
 from kubesched.sandbox.http.faults import Faults, WatchFault
-from kubesched.sandbox.http.shapes import Shapes
-from kubesched.sandbox.store import Change
-from kubesched.sandbox.store.records import key_of
+from kubesched.sandbox.http.lists import too_large_version
+from kubesched.sandbox.http.query import Query, bad_list_option
+from kubesched.sandbox.store import ExpiredError, StoredChange, StoredObject
+from kubesched.sandbox.store.memory import key_of
 
 MOST_UNSENT = 32 * 1024 * 1024
 """Bytes that may wait for one client."""
@@ -31,7 +37,7 @@ _encode = msgspec.json.encode
 class Watcher:
     """One client that waits for changes of one resource."""
 
-    def __init__(self, resource: Resource, namespace: str | None, wanted: Selection, shapes: Shapes) -> None:
+    def __init__(self, resource: Resource, namespace: str | None, wanted: ListSelector, shapes: Shapes) -> None:
         self.resource, self._namespace, self._wanted, self._shapes = resource, namespace, wanted, shapes
         self._filters = not wanted.is_everything
         self.unsent: list[bytes] = []
@@ -47,13 +53,13 @@ class Watcher:
         self.ended = asyncio.Event()
         self._held: list[bytes] = []
 
-    def offer(self, change: Change, shared: dict[str, bytes]) -> None:
+    def offer(self, change: StoredChange, shared: dict[str, bytes]) -> None:
         """Take a change if it is one for this client. `shared` holds the lines made for others before."""
         line = self.line(change, shared) if change.revision > self.since else None
         if line is not None:
             self.take(line)
 
-    def hold(self, change: Change, shared: dict[str, bytes]) -> None:
+    def hold(self, change: StoredChange, shared: dict[str, bytes]) -> None:
         """Take a change, but send it only after the next one."""
         line = self.line(change, shared) if change.revision > self.since else None
         if line is not None:
@@ -68,7 +74,7 @@ class Watcher:
         if self.unsent_bytes > MOST_UNSENT:
             self.end()
 
-    def line(self, change: Change, shared: dict[str, bytes]) -> bytes | None:
+    def line(self, change: StoredChange, shared: dict[str, bytes]) -> bytes | None:
         obj = change.record.object
         if self._namespace is not None and key_of(obj)[0] != self._namespace:
             return None
@@ -115,7 +121,7 @@ class Watcher:
         self.unsent_bytes = 0
         self.write(data)
 
-    def _seen_as(self, change: Change) -> str | None:
+    def _seen_as(self, change: StoredChange) -> str | None:
         """What a change is to a client that sees only a selection; None when it sees nothing of it."""
         before = change.old is not None and self._wanted.matches(change.old.object)
         if change.type == "DELETED":
@@ -124,7 +130,7 @@ class Watcher:
             return "MODIFIED" if before else "ADDED"
         return "DELETED" if before else None
 
-    def _left(self, change: Change) -> bytes:
+    def _left(self, change: StoredChange) -> bytes:
         """An object that left the selection is shown as it was when it was last in it."""
         assert change.old is not None
         old = change.old.object
@@ -192,7 +198,7 @@ class Watches:
         else:
             self._loop.call_later(wait, self._flush)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: StoredChange) -> None:
         watchers = self._watchers.get(change.table)
         if not watchers:
             return
@@ -205,7 +211,7 @@ class Watches:
                 watcher.offer(change, shared)
         self.plan_flush()
 
-    def _offer_faulty(self, watcher: Watcher, change: Change, shared: dict[str, bytes]) -> None:
+    def _offer_faulty(self, watcher: Watcher, change: StoredChange, shared: dict[str, bytes]) -> None:
         fault = self._faults.for_event(watcher.resource)
         match fault:
             case WatchFault.DROP:
@@ -230,3 +236,123 @@ class Watches:
         for watchers in self._watchers.values():
             for watcher in tuple(watchers):
                 watcher.flush()
+
+
+_CHUNK = 256 * 1024
+_SHORTEST, _LONGEST = 1800, 3600
+"""How long a watch lasts that does not say, so that not all end at once."""
+
+
+class WatchRequests:
+    """Serves watches."""
+
+    def __init__(self, api: Api, watches: Watches) -> None:
+        self._api, self._watches = api, watches
+        self._rng = random.Random()
+
+    async def watch(
+        self,
+        request: web.BaseRequest,
+        resource: Resource,
+        namespace: str | None,
+        wanted: ListSelector,
+        query: Query,
+        shapes: Shapes,
+    ) -> web.StreamResponse:
+        since = query.resource_version()
+        send_initial = query.flag("sendInitialEvents")
+        _check_options(query)
+        seconds = query.number("timeoutSeconds") or self._rng.randint(_SHORTEST, _LONGEST)
+        current = self._api.store.revision
+        if since is not None and since > current:
+            raise too_large_version(since, current)
+        watcher = Watcher(resource, namespace, wanted, shapes)
+        watcher.bookmarks = query.flag("allowWatchBookmarks")
+        from_list = send_initial or (since in (None, 0) and not query.text("sendInitialEvents"))
+        records: list[StoredObject] = []
+        error: bytes = b""
+        try:
+            if from_list:
+                records = self._api.records(resource, namespace, wanted)
+                watcher.since = current
+                self._watches.add(watcher, None)
+            else:
+                self._watches.add(watcher, current if since in (None, 0) else since)
+        except ExpiredError as expired:
+            error = event_line("ERROR", gone(str(expired)).status())
+        try:
+            await self._api.store.durable(current)
+            response = _response(request)
+            with contextlib.suppress(ConnectionError):  # the client has gone, which is no error
+                await response.prepare(request)
+                if error:
+                    await response.write(error)
+                else:
+                    await _write_initial(response, watcher, records)
+                    if send_initial:
+                        await response.write(watcher.bookmark(current, initial=True))
+                    await self._live(request, response, watcher, seconds)
+                await response.write_eof()
+            return response
+        finally:
+            self._watches.remove(watcher)
+
+    async def _live(
+        self, request: web.BaseRequest, response: web.StreamResponse, watcher: Watcher, seconds: float
+    ) -> None:
+        while watcher.unsent:
+            lines, watcher.unsent, watcher.unsent_bytes = watcher.unsent, [], 0
+            await response.write(b"".join(lines))
+        transport = request.transport
+        if transport is None:
+            return
+        chunked = response.chunked
+
+        def write(data: bytes) -> None:
+            if transport.is_closing() or transport.get_write_buffer_size() > MOST_UNSENT:
+                watcher.end()
+            else:
+                transport.write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
+
+        watcher.write = write
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(watcher.ended.wait(), seconds)
+        if watcher.broken:
+            transport.abort()
+            return
+        watcher.finish()
+        if watcher.bookmarks:
+            await response.write(watcher.bookmark(self._api.store.durable_revision))
+
+
+def _response(request: web.BaseRequest) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+    if request.version >= HttpVersion11:
+        response.enable_chunked_encoding()
+    return response
+
+
+async def _write_initial(response: web.StreamResponse, watcher: Watcher, records: Iterable[StoredObject]) -> None:
+    lines, size = [], 0
+    for record in records:
+        line = watcher.added(record.object, record.encoded)
+        lines.append(line)
+        size += len(line)
+        if size > _CHUNK:
+            await response.write(b"".join(lines))
+            lines, size = [], 0
+    if lines:
+        await response.write(b"".join(lines))
+
+
+def _check_options(query: Query) -> None:
+    match = query.text("resourceVersionMatch")
+    initial = query.text("sendInitialEvents")
+    if initial and match != "NotOlderThan":
+        why = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        raise bad_list_option("resourceVersionMatch", why)
+    if match and not initial:
+        why = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        raise bad_list_option("resourceVersionMatch", why)
+    if query.text("continue"):
+        raise bad_list_option("continue", "Forbidden: continue is forbidden for watch")

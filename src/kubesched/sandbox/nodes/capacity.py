@@ -14,12 +14,12 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import PODS, pod_requests, whole
-from kubesched.plugins.shared.node_requirements import RequiredNodes
+from kubesched.api.selectors import NodeRequirements
 
 _EVERY_ADDRESS = "0.0.0.0"
 
 
-class Refusal(NamedTuple):
+class PodRefusal(NamedTuple):
     """Why a pod is not taken, as a kubelet words it."""
 
     reason: str
@@ -47,7 +47,7 @@ def _collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
     return one[1:] == other[1:] and (one[0] == other[0] or _EVERY_ADDRESS in (one[0], other[0]))
 
 
-class Capacity:
+class NodeAccount:
     """The account of one node."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Capacity:
     def __contains__(self, uid: str) -> bool:
         return uid in self._held
 
-    def refusal(self, pod: Object, node: Object) -> Refusal | None:
+    def refusal(self, pod: Object, node: Object) -> PodRefusal | None:
         """The first reason not to take the pod; None if it fits."""
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         for name, amount in requests_of(pod).items():
@@ -66,15 +66,15 @@ class Capacity:
             total = whole(name, parse_quantity(allocatable.get(name, 0)))
             if amount and used + amount > total:
                 shortage = f"resource: {name}, requested: {amount}, used: {used}, capacity: {total}"
-                return Refusal(f"OutOf{name}", f"Node didn't have enough {shortage}")
-        required = RequiredNodes(msgspec.convert(pod, Pod))
+                return PodRefusal(f"OutOf{name}", f"Node didn't have enough {shortage}")
+        required = NodeRequirements(msgspec.convert(pod, Pod))
         if not required.allow_all and not required.allow(msgspec.convert(node, Node)):
             why = "node(s) didn't match Pod's node affinity/selector"
-            return Refusal("NodeAffinity", f"Predicate NodeAffinity failed: {why}")
+            return PodRefusal("NodeAffinity", f"Predicate NodeAffinity failed: {why}")
         taken = [port for ports in self._ports.values() for port in ports]
         if any(_collide(port, other) for port in host_ports_of(pod) for other in taken):
             why = "node(s) didn't have free ports for the requested pod ports"
-            return Refusal("NodePorts", f"Predicate NodePorts failed: {why}")
+            return PodRefusal("NodePorts", f"Predicate NodePorts failed: {why}")
         return None
 
     def take(self, pod: Object) -> None:

@@ -9,11 +9,8 @@ from math import ceil
 
 from kubesched.api.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
 from kubesched.controllers.pod_templates import owner_reference
-from kubesched.kube.event_record import micro_time
-from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import is_true
-from kubesched.sandbox.controllers.controller import Timers
-from kubesched.sandbox.controllers.node_lifecycle import LEASE_NAMESPACE
+from kubesched.sandbox.api import Api, ApiEvent
+from kubesched.sandbox.api.stamps import micro_timestamp
 from kubesched.sandbox.nodes.manifests import (
     FAILED,
     advertised,
@@ -23,7 +20,10 @@ from kubesched.sandbox.nodes.manifests import (
     ready_conditions,
     registered,
 )
-from kubesched.sandbox.nodes.pods import HollowPods, Pace
+from kubesched.sandbox.nodes.pods import HollowPods, PodTimings
+from kubesched.sandbox.reconcilers.conditions import is_true
+from kubesched.sandbox.reconcilers.node_lifecycle import LEASE_NAMESPACE
+from kubesched.sandbox.reconcilers.reconciler import Timers
 
 MANAGER = "kubelet"
 _SLICE = 20
@@ -45,7 +45,7 @@ class HollowNodes:
         api: Api,
         rng: random.Random,
         *,
-        pace: Pace | None = None,
+        timings: PodTimings | None = None,
         lease_period: float | None = None,
         events: bool = True,
     ) -> None:
@@ -59,7 +59,7 @@ class HollowNodes:
         self._advertised: dict[str, set[str]] = {}
         """Resources of nodes whose capacity was changed from outside, and that are to be allocatable."""
         self._timers: Timers[tuple[str, str]] = Timers()
-        self._pods = HollowPods(api, rng, pace or Pace(), events=events)
+        self._pods = HollowPods(api, rng, timings or PodTimings(), events=events)
 
     # -- what a person can do -----------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class HollowNodes:
 
     # -- the controller -----------------------------------------------------------------------------------------------
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: ApiEvent) -> None:
         if event.resource.path == PODS.path:
             # The event of a pod may come before that of its node, so all pods with a node are kept.
             if event.object["spec"].get("nodeName"):
@@ -224,5 +224,5 @@ def lease_of(node: Object, now: float, period: float) -> Object:
 
 
 def renewed(lease: Object, now: float, period: float) -> Object:
-    spec = {**lease["spec"], "leaseDurationSeconds": ceil(_PERIODS * period), "renewTime": micro_time(now)}
+    spec = {**lease["spec"], "leaseDurationSeconds": ceil(_PERIODS * period), "renewTime": micro_timestamp(now)}
     return {**lease, "spec": spec}

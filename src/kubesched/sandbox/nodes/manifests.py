@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kubesched.api.duration import Duration
 from kubesched.api.kinds import DEVICE_CLASSES, NODES, RELEASE, RESOURCE_SLICES, Object
 from kubesched.api.well_known import HOSTNAME, ZONE
-from kubesched.config import Duration
 from kubesched.controllers.pod_templates import owner_reference
 from kubesched.sandbox.api import Api
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.api.kinds import Object
-from kubesched.sandbox.api.binding import with_condition
+from kubesched.sandbox.api.subresources import with_condition
 
 
 def creating(pod: Object, host: str, now: str) -> Object:

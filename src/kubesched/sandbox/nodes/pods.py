@@ -10,19 +10,19 @@ import msgspec
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object
-from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers.conditions import is_finished, is_ready, is_terminating
-from kubesched.sandbox.controllers.controller import Key, Timers, key_of
-from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.nodes import pod_status
-from kubesched.sandbox.nodes.capacity import Capacity
+from kubesched.sandbox.nodes.capacity import NodeAccount
 from kubesched.sandbox.nodes.manifests import DURATION, STARTUP, exit_code_of, seconds_in
+from kubesched.sandbox.reconcilers.conditions import is_finished, is_ready, is_terminating
+from kubesched.sandbox.reconcilers.events import Recorder
+from kubesched.sandbox.reconcilers.reconciler import Key, Timers, key_of
 
 _SLICE = 20
 
 
-class Pace(msgspec.Struct, frozen=True):
+class PodTimings(msgspec.Struct, frozen=True):
     """How long things take, in seconds: each a range to draw from."""
 
     startup: tuple[float, float] = (0.5, 2.5)
@@ -37,7 +37,7 @@ class _Host:
     __slots__ = ("address", "capacity", "network", "node", "taken")
 
     def __init__(self) -> None:
-        self.capacity = Capacity()
+        self.capacity = NodeAccount()
         self.node: Object = {}
         self.address = ""
         self.network = ""
@@ -56,8 +56,8 @@ class _Host:
 class HollowPods:
     """Runs the pods of many nodes. What happens next to a pod is always read from the pod itself."""
 
-    def __init__(self, api: Api, rng: random.Random, pace: Pace, *, events: bool) -> None:
-        self._api, self._rng, self._pace = api, rng, pace
+    def __init__(self, api: Api, rng: random.Random, timings: PodTimings, *, events: bool) -> None:
+        self._api, self._rng, self._timings = api, rng, timings
         self._recorder = Recorder(api, "kubelet") if events else None
         self._hosts: dict[str, _Host] = {}
         self._on_node: dict[str, dict[str, Key]] = {}
@@ -89,7 +89,7 @@ class HollowPods:
 
     # -- the work -----------------------------------------------------------------------------------------------------
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: ApiEvent) -> None:
         (key, uid), node = _identity(event.object), event.object["spec"]["nodeName"]
         if event.type == "DELETED":
             there = self._on_node.get(node, {})
@@ -160,7 +160,7 @@ class HollowPods:
 
     def _startup(self, pod: Object) -> float:
         own = seconds_in(pod, STARTUP)
-        return self._rng.uniform(*self._pace.startup) if own is None else own
+        return self._rng.uniform(*self._timings.startup) if own is None else own
 
     def _start(self, pod: Object, now: float) -> None:
         if is_terminating(pod) or is_finished(pod) or pod["status"]["phase"] == "Running":
@@ -196,7 +196,7 @@ class HollowPods:
             return
         duration = seconds_in(pod, DURATION)
         if duration is None and _is_of_job(pod):
-            duration = self._rng.uniform(*self._pace.job)
+            duration = self._rng.uniform(*self._timings.job)
         if duration is not None:
             self._timers.at(started + duration, ("finish", *_identity(pod)))
 
@@ -220,7 +220,7 @@ class HollowPods:
             for container in pod["spec"]["containers"]:
                 self._record(pod, "Killing", f"Stopping container {container['name']}")
         latest = max(now, seconds_of(pod["metadata"]["deletionTimestamp"]))
-        self._timers.at(min(latest, now + self._rng.uniform(*self._pace.stop)), identity)
+        self._timers.at(min(latest, now + self._rng.uniform(*self._timings.stop)), identity)
 
     def _stop(self, pod: Object, now: float) -> None:
         if pod["metadata"].get("finalizers") and not is_finished(pod):

@@ -12,7 +12,7 @@ import msgspec
 from kubesched.admission.schemas.table import release
 from kubesched.api.api_error import no_such_resource
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.openapi.routes import QUERY_TYPES, Operation, operations
+from kubesched.sandbox.openapi.routes import QUERY_TYPES, ApiOperation, operations
 from kubesched.sandbox.openapi.types import Version, reference, schemas_for
 
 
@@ -59,7 +59,7 @@ def _document(resources: tuple[Resource, ...]) -> Object:
     }
 
 
-def _operation(operation: Operation) -> Object:
+def _operation(operation: ApiOperation) -> Object:
     parameters: list[Object] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in operation.path_parameters
@@ -82,7 +82,7 @@ def _operation(operation: Operation) -> Object:
     return document
 
 
-Render = Callable[[Operation], Object]
+Render = Callable[[ApiOperation], Object]
 
 
 def contents(resources: Sequence[Resource], version: Version, render: Render) -> tuple[Object, Object]:
@@ -112,7 +112,7 @@ def _document_v2(resources: tuple[Resource, ...]) -> Object:
     }
 
 
-def _operation_v2(operation: Operation) -> Object:
+def _operation_v2(operation: ApiOperation) -> Object:
     parameters: list[Object] = [
         {"name": name, "in": "path", "required": True, "type": "string", "uniqueItems": True}
         for name in operation.path_parameters

@@ -46,7 +46,7 @@ QUERY_TYPES = {
 _STATUS = "io.k8s.apimachinery.pkg.apis.meta.v1.Status"
 
 
-class Operation(msgspec.Struct, frozen=True):
+class ApiOperation(msgspec.Struct, frozen=True):
     """One method at one path."""
 
     path: str
@@ -72,7 +72,7 @@ class Operation(msgspec.Struct, frozen=True):
         return dict(zip(("group", "version", "kind"), self.kind))
 
 
-def operations(resource: Resource) -> Iterator[Operation]:
+def operations(resource: Resource) -> Iterator[ApiOperation]:
     """All that can be done with a resource and its subresources."""
     yield from _on_many(resource)
     here, own_kind = f"{_paths(resource)[1]}/{{name}}", (resource.group, resource.version, resource.kind)
@@ -86,7 +86,7 @@ def operations(resource: Resource) -> Iterator[Operation]:
             yield replace(same, operation_id=same.operation_id + below.name.capitalize())
 
 
-def _on_many(resource: Resource) -> Iterator[Operation]:
+def _on_many(resource: Resource) -> Iterator[ApiOperation]:
     everywhere, here = _paths(resource)
     if "list" in resource.verbs:
         listing = _operation(resource, here, "get", "list", query=_LISTS, answer=list_name(resource))
@@ -102,7 +102,7 @@ def _on_many(resource: Resource) -> Iterator[Operation]:
         yield replace(deleting, action="deletecollection")
 
 
-def _on_one(resource: Resource, path: str, verb: str, kind: tuple[str, str, str]) -> Operation:
+def _on_one(resource: Resource, path: str, verb: str, kind: tuple[str, str, str]) -> ApiOperation:
     """What one verb does to an object or a subresource, which may be of another kind than its resource."""
     name = name_of_kind(*kind)
     match verb:
@@ -130,8 +130,8 @@ def _operation(
     query: tuple[str, ...] = ("pretty",),
     body: str = "",
     answer: str = "",
-) -> Operation:
-    return Operation(
+) -> ApiOperation:
+    return ApiOperation(
         path,
         method,
         method,

@@ -1,13 +1,12 @@
-"""The four ways to patch an object, and the bookkeeping of who owns which field.
+"""Strategic merge patches, server-side apply, and the bookkeeping of who owns which field.
 
 Everything is a pure function: objects come in and are never changed, new objects come out.
+JSON patches and merge patches are in `kubesched.api`: others need them too.
 """
 
 from __future__ import annotations
 
-from kubesched.api.json_patch import json_patch, merge_patch
-from kubesched.sandbox.patching.applying import apply
+from kubesched.sandbox.patching.applying import apply, track
 from kubesched.sandbox.patching.strategic import strategic_merge
-from kubesched.sandbox.patching.tracking import track
 
-__all__ = ["apply", "json_patch", "merge_patch", "strategic_merge", "track"]
+__all__ = ["apply", "strategic_merge", "track"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.admission.schemas.table import Type
-from kubesched.sandbox.patching.fieldsets import Fields, Path, field_step
+from kubesched.sandbox.patching.owners import Fields, Path, field_step
 from kubesched.sandbox.patching.structure import is_listing, is_mapping, item_steps, present, type_of_field
 
 

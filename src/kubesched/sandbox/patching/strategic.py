@@ -6,8 +6,8 @@ from typing import Any
 
 from kubesched.admission.schemas.table import Type, definition_of, object_type
 from kubesched.api.api_error import ApiError, bad_request, unprocessable, unsupported_media_type
-from kubesched.api.json_patch import patch_object
 from kubesched.api.kinds import Object, Resource
+from kubesched.api.merge_patch import patch_object
 from kubesched.sandbox.patching.structure import type_of_field
 
 DIRECTIVE = "$patch"

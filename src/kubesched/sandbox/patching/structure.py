@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesched.admission.schemas.table import ANY, CUSTOM, Type, definition, field_type
-from kubesched.sandbox.patching.fieldsets import Fields, Path, field_step, json_text
+from kubesched.sandbox.patching.owners import Fields, Path, field_step, json_text
 
 
 def is_mapping(type_: Type, value: Any) -> bool:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kubesched.sandbox.scheduling.inside import SchedulerInside
+from kubesched.sandbox.scheduling.inside import SandboxScheduler
 
-__all__ = ["SchedulerInside"]
+__all__ = ["SandboxScheduler"]

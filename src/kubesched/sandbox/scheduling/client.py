@@ -11,8 +11,8 @@ from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework import client as framework_client
 from kubesched.framework.client import NOT_FOUND, Awaited, ClientError, ClusterClient
 from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.scheduling.recorder import EventRecorder
-from kubesched.sandbox.store.records import key_of
+from kubesched.sandbox.scheduling.recorder import SandboxEventRecorder
+from kubesched.sandbox.store.memory import key_of
 from kubesched.scheduler.handle import ObjectWaiter
 
 _MANAGER = "kube-scheduler"
@@ -21,7 +21,7 @@ _MANAGER = "kube-scheduler"
 class ApiClient(ClusterClient):
     """A `ClusterClient` on the sandbox's own API."""
 
-    def __init__(self, api: Api, *, recorder: EventRecorder, waiter: ObjectWaiter) -> None:
+    def __init__(self, api: Api, *, recorder: SandboxEventRecorder, waiter: ObjectWaiter) -> None:
         self._api = api
         self._recorder = recorder
         self._waiter = waiter

@@ -14,8 +14,8 @@ from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, WATCHED, Kin
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.kube.originals import Originals
-from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.store.records import key_of
+from kubesched.sandbox.api import Api, ApiEvent
+from kubesched.sandbox.store.memory import key_of
 from kubesched.scheduler.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _RECORDS = {kind.resource: kind.record for kind in KINDS.values()}
 
 
-class Feed:
+class ApiInformer:
     """Follows the API. `on_news` is called when there is something to `deliver`."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Feed:
         self._originals = originals
         self._undefined = set(custom)
         self._looks_for_definitions = False
-        self._unseen: deque[Event] = deque()
+        self._unseen: deque[ApiEvent] = deque()
         self._known: dict[tuple[str, str, str], KubeObject] = {}
         self._on_news = on_news
         self._stops = [api.subscribe(tuple(kind.resource for kind in kinds), self._remember)]
@@ -57,7 +57,7 @@ class Feed:
         for stop in self._stops:
             stop()
 
-    def _definition_changed(self, event: Event) -> None:
+    def _definition_changed(self, event: ApiEvent) -> None:
         """It is served only once this write has returned, so `deliver` looks at it."""
         self._looks_for_definitions = True
         self._on_news()
@@ -91,20 +91,20 @@ class Feed:
             self._unseen.popleft()  # only now: while there is something unseen, `on_news` need not be called
         return bool(self._unseen)
 
-    def _keep_original(self, new: KubeObject, event: Event) -> None:
+    def _keep_original(self, new: KubeObject, event: ApiEvent) -> None:
         """For extenders: they may read what the scheduler does not."""
         if self._originals is not None and self._originals.wants(new):
             metadata = {name: value for name, value in event.object["metadata"].items() if name != "managedFields"}
             header = {"apiVersion": event.resource.api_version, "kind": event.resource.kind}
             self._originals.keep(new, msgspec.json.encode({**header, **event.object, "metadata": metadata}))
 
-    def _remember(self, event: Event) -> None:
+    def _remember(self, event: ApiEvent) -> None:
         self._unseen.append(event)
         if len(self._unseen) == 1:
             self._on_news()
 
 
-def _record(event: Event) -> KubeObject | None:
+def _record(event: ApiEvent) -> KubeObject | None:
     """The object as the scheduler sees it. Pods that have finished are none of its business any more."""
     kind = _RECORDS.get(event.resource)
     try:

@@ -15,8 +15,8 @@ from kubesched.kube.originals import originals_for
 from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.scheduling.client import ApiClient
-from kubesched.sandbox.scheduling.feed import Feed
-from kubesched.sandbox.scheduling.recorder import EventRecorder
+from kubesched.sandbox.scheduling.feed import ApiInformer
+from kubesched.sandbox.scheduling.recorder import SandboxEventRecorder
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
@@ -26,7 +26,7 @@ _DELIVERED_AT_ONCE = 500
 """Changes that are delivered before others on the event loop get their turn."""
 
 
-class SchedulerInside:
+class SandboxScheduler:
     """The scheduler, the changes it gets, and its writes."""
 
     def __init__(
@@ -47,7 +47,7 @@ class SchedulerInside:
         waiter = ObjectWaiter()
         self.scheduler = Scheduler(
             configuration,
-            ApiClient(api, recorder=EventRecorder(api), waiter=waiter),
+            ApiClient(api, recorder=SandboxEventRecorder(api), waiter=waiter),
             clock=running.time,
             draw=draw,
             plugins=plugins or in_tree(),
@@ -58,7 +58,7 @@ class SchedulerInside:
         )
         self._loop = SchedulingLoop(self.scheduler)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731
-        self._feed = Feed(
+        self._feed = ApiInformer(
             api,
             news,
             kinds=self.scheduler.kinds,

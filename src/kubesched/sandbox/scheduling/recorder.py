@@ -23,7 +23,7 @@ _HOST = "sandbox"
 _Series = tuple[str, str, float, int]  # namespace, name, last seen, count
 
 
-class EventRecorder:
+class SandboxEventRecorder:
     """Writes events to the API. People read them, so nothing depends on their getting there."""
 
     def __init__(self, api: Api, controller: str = "default-scheduler") -> None:

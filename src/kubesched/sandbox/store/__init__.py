@@ -5,8 +5,7 @@ Kept in memory, and with a data directory in SQLite too: what was acknowledged s
 
 from __future__ import annotations
 
-from kubesched.sandbox.store.memory import Store
-from kubesched.sandbox.store.records import Change, ExpiredError, Record, Table
+from kubesched.sandbox.store.memory import ExpiredError, Store, StoredChange, StoredObject, Table
 from kubesched.sandbox.store.sqlite import SqliteStore, StorageError
 
-__all__ = ["Change", "ExpiredError", "Record", "SqliteStore", "StorageError", "Store", "Table"]
+__all__ = ["ExpiredError", "SqliteStore", "StorageError", "Store", "StoredChange", "StoredObject", "Table"]

@@ -18,8 +18,7 @@ from pathlib import Path
 import msgspec
 
 from kubesched.api.errors import UserError
-from kubesched.sandbox.store.memory import HISTORY_KEPT, HISTORY_SECONDS, Store
-from kubesched.sandbox.store.records import Change, Record, key_of
+from kubesched.sandbox.store.memory import HISTORY_KEPT, HISTORY_SECONDS, Store, StoredChange, StoredObject, key_of
 
 DATABASE = "kubesched.db"
 
@@ -57,8 +56,8 @@ class SqliteStore(Store):
         self._database = _open(directory)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="sandbox-store")
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._gathering: list[Change] = []
-        self._committing: list[Change] | None = None
+        self._gathering: list[StoredChange] = []
+        self._committing: list[StoredChange] | None = None
         self._planned = False
         self._failure: StorageError | None = None
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
@@ -98,13 +97,13 @@ class SqliteStore(Store):
         # Nothing is known of the time before: a watch that asks for it starts over with a list.
         self._floor = self.revision
         for kind, namespace, name, revision, data in rows:
-            self.table(kind).put(namespace, name, Record(decode(data), revision, data))
+            self.table(kind).put(namespace, name, StoredObject(decode(data), revision, data))
 
-    def _notify(self, change: Change) -> None:
+    def _notify(self, change: StoredChange) -> None:
         for listener in tuple(self._listeners):
             listener(change)
 
-    def _persist(self, change: Change) -> None:
+    def _persist(self, change: StoredChange) -> None:
         if self._failure is not None:
             raise self._failure
         self._gathering.append(change)
@@ -152,7 +151,7 @@ class SqliteStore(Store):
                 waiter.set_exception(self._failure)
         self._waiters.clear()
 
-    def _write(self, batch: Sequence[Change]) -> None:
+    def _write(self, batch: Sequence[StoredChange]) -> None:
         newest = {(change.table, *key_of(change.record.object)): change for change in batch}
         put = [
             (*key, change.revision, change.record.encoded) for key, change in newest.items() if change.type != "DELETED"

@@ -11,13 +11,13 @@ import msgspec
 
 from kubesched.admission.reading import value_at
 from kubesched.api.kinds import AUTOSCALERS, BUILT_IN, CORE_EVENTS, EVENTS, OLDER_AUTOSCALERS, Object, Resource
-from kubesched.sandbox.tables import cells, more_cells, pods
+from kubesched.sandbox.tables import cells, pods
 from kubesched.sandbox.tables.column import AGE, NAME, SHAPES, Cell, Column, human_duration
 from kubesched.sandbox.tables.custom import custom_columns
 
 __all__ = ["human_duration", "table"]
 
-_CELLS: Mapping[str, Cell] = {**vars(cells), **vars(more_cells), **vars(pods)}
+_CELLS: Mapping[str, Cell] = {**vars(cells), **vars(pods)}
 _COMMON = {"name": NAME, "age": AGE}
 
 

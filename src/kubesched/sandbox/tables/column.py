@@ -95,15 +95,28 @@ def access_modes(modes: Any) -> str:
     return ",".join(short for mode, short in _SHORT_MODES.items() if isinstance(modes, list) and mode in modes)
 
 
+def addresses(balanced: Any) -> str:
+    """Addresses of load balancers."""
+    return ",".join(filter(None, (word(one, "ip") or word(one, "hostname") for one in each(balanced))))
+
+
+def _of_each(key: str) -> Callable[[Any], str]:
+    return lambda found: ",".join(word(one, key) for one in each(found))
+
+
 # How the value of a field is shown, and of which type that is.
 SHAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "": (word, "string"),
     "access_modes": (access_modes, "string"),
+    "addresses": (addresses, "string"),
     "count": (count, "integer"),
     "date": (lambda found: found, "date"),
+    "images": (_of_each("image"), "string"),
     "if_true": (lambda found: found is True, "boolean"),
+    "kind_and_name": (lambda found: f"{word(found, 'kind')}/{word(found, 'name')}", "string"),
     "labels": (labels, "string"),
     "listed": (listed, "string"),
+    "names": (_of_each("name"), "string"),
     "selector": (selector, "string"),
     "size": (size, "integer"),
     "unless_false": (lambda found: found is not False, "boolean"),

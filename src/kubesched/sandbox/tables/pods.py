@@ -1,4 +1,4 @@
-"""How pods are shown: above all, what their status is in one word."""
+"""How pods are shown: above all, what their status is in one word; and pod groups."""
 
 from __future__ import annotations
 
@@ -130,3 +130,17 @@ def pod_address(pod: Object, _: datetime) -> str:
 def pod_readiness_gates(pod: Object, _: datetime) -> str:
     gates = [word(gate, "conditionType") for gate in each(pod, "spec", "readinessGates")]
     return f"{sum(is_true(pod, gate) for gate in gates)}/{len(gates)}" if gates else NONE
+
+
+def group_policy(group: Object, _: datetime) -> str:
+    policy = value_at(group, "spec", "schedulingPolicy")
+    return "Gang" if isinstance(policy, dict) and policy.get("gang") is not None else "Basic"
+
+
+def group_status(group: Object, _: datetime) -> str:
+    conditions = {word(one, "type"): one for one in each(group, "status", "conditions")}
+    if "DisruptionTarget" in conditions:
+        return word(conditions["DisruptionTarget"], "reason")
+    if "PodGroupScheduled" in conditions:
+        return "Scheduled" if is_true(group, "PodGroupScheduled") else "Unschedulable"
+    return "Pending"

@@ -6,7 +6,7 @@ import pytest
 from tests.sandbox_server import fresh_api, refused
 
 from kubesched.api.kinds import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource
-from kubesched.sandbox.api import Api, Event, PatchKind, bootstrap
+from kubesched.sandbox.api import Api, ApiEvent, PatchKind, bootstrap
 
 
 def pod(name: str = "", **metadata: Any) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def test_a_patch_may_insist_on_a_resource_version() -> None:
 
 
 def test_subscribers_hear_of_what_is_there_and_of_what_comes() -> None:
-    api, heard = fresh_api(), list[Event]()
+    api, heard = fresh_api(), list[ApiEvent]()
     api.create(PODS, "default", pod("first"))
     stop = api.subscribe((PODS,), heard.append)
     api.create(PODS, "default", pod("second"))
@@ -198,7 +198,7 @@ def test_subscribers_hear_of_what_is_there_and_of_what_comes() -> None:
 
 
 def test_subscribers_may_leave_out_what_is_there() -> None:
-    api, heard = fresh_api(), list[Event]()
+    api, heard = fresh_api(), list[ApiEvent]()
     api.subscribe((NAMESPACES, NODES), heard.append, replay=False)
     api.create(NODES, "", {"metadata": {"name": "n"}})
     assert [event.resource for event in heard] == [NODES]

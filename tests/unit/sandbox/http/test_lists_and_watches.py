@@ -10,7 +10,7 @@ from tests.unit.sandbox.http.asking import CONFIG_MAPS, PODS, Asking, config, po
 
 from kubesched.api import kinds
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.http import watch_requests
+from kubesched.sandbox.http import watches
 from kubesched.sandbox.store import Store
 
 
@@ -204,7 +204,7 @@ def test_a_watch_of_a_table_shows_rows() -> None:
 
 
 def test_a_client_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_requests, "MOST_UNSENT", 100_000)
+    monkeypatch.setattr(watches, "MOST_UNSENT", 100_000)
     api = fresh_api()
 
     async def test(ask: Asking) -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kubesched.api import kinds
-from kubesched.sandbox.api import Api, Selection, Stamps, selection
+from kubesched.sandbox.api import Api, ListSelector, Stamps, selection
+from kubesched.sandbox.http.answers import Shapes
 from kubesched.sandbox.http.content import Accepted
 from kubesched.sandbox.http.faults import Faults
-from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.http.watches import Watcher, Watches
 from kubesched.sandbox.store import ExpiredError, Store
 
@@ -25,7 +25,7 @@ _LABELS = st.sampled_from(["x", "y"])
 class Follower:
     """A client that keeps a copy of what it was told."""
 
-    def __init__(self, api: Api, watches: Watches, wanted: Selection) -> None:
+    def __init__(self, api: Api, watches: Watches, wanted: ListSelector) -> None:
         self._api, self._watches, self._wanted = api, watches, wanted
         self.known: dict[str, dict[str, Any]] = {}
         self._watcher: Watcher | None = None
@@ -96,7 +96,7 @@ class Watching(RuleBasedStateMachine):
     async def _start(self) -> list[Follower]:
         watches = Watches(self.api, Faults())
         labelled = selection(kinds.CONFIG_MAPS, "color=x")
-        return [Follower(self.api, watches, wanted) for wanted in (Selection(), labelled)]
+        return [Follower(self.api, watches, wanted) for wanted in (ListSelector(), labelled)]
 
     def teardown(self) -> None:
         self.runner.close()

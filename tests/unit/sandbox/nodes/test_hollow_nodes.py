@@ -10,11 +10,11 @@ from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CORE_EVENTS, CSI_NODES, LEASES, NODES, PODS, Object
 from kubesched.sandbox.api import bootstrap
-from kubesched.sandbox.controllers import Dispatch
-from kubesched.sandbox.controllers.conditions import condition_of, is_ready, is_true
-from kubesched.sandbox.controllers.controller import Timers
 from kubesched.sandbox.nodes import DURATION, EXIT_CODE, STARTUP, HollowNodes, node_manifest, node_manifests
 from kubesched.sandbox.nodes.capacity import requests_of
+from kubesched.sandbox.reconcilers import Dispatch
+from kubesched.sandbox.reconcilers.conditions import condition_of, is_ready, is_true
+from kubesched.sandbox.reconcilers.reconciler import Timers
 
 
 def placed(name: str = "first", *, annotations: dict[str, str] | None = None, cpu: str = "", **spec: object) -> Object:

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.api_error import ApiError
+from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource
-from kubesched.sandbox.patching import apply, json_patch, track
+from kubesched.sandbox.patching import apply, track
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.api_error import ApiError
-from kubesched.sandbox.patching import merge_patch
+from kubesched.api.merge_patch import merge_patch
 
 leaves = st.booleans() | st.integers(-5, 5) | st.text("ab", max_size=2)
 with_nulls = st.recursive(

@@ -35,7 +35,7 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.status import Status, unschedulable
 from kubesched.plugins.registry import IN_TREE
 from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.scheduling import SchedulerInside
+from kubesched.sandbox.scheduling import SandboxScheduler
 
 
 class Cluster:
@@ -51,7 +51,7 @@ class Cluster:
             "extenders": list(extenders),
         }
         registry = Registry((*IN_TREE, *plugins))
-        self.inside = SchedulerInside(self.api, config.from_plain(plain), plugins=registry, draw=lambda among: 0)
+        self.inside = SandboxScheduler(self.api, config.from_plain(plain), plugins=registry, draw=lambda among: 0)
 
     def node(self, name: str, cpu: str = "4") -> None:
         offered = {"cpu": cpu, "memory": "16Gi", "pods": "110"}

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.sandbox.store import Change, ExpiredError, SqliteStore, StorageError, Store
+from kubesched.sandbox.store import ExpiredError, SqliteStore, StorageError, Store, StoredChange
 
 
 def thing(name: str, namespace: str = "", **fields: Any) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_state_as_of_a_revision_is_the_state_that_was() -> None:
 def test_a_listener_that_writes_does_not_disturb_the_order() -> None:
     store, heard = Store(), list[int]()
 
-    def answer(change: Change) -> None:
+    def answer(change: StoredChange) -> None:
         if change.table == "things":
             store.put("answers", thing("x"))
 
@@ -120,7 +120,7 @@ def test_a_listener_that_writes_does_not_disturb_the_order() -> None:
 
 
 def test_a_listener_can_be_stopped() -> None:
-    store, heard = Store(), list[Change]()
+    store, heard = Store(), list[StoredChange]()
     stop = store.listen(heard.append)
     store.put("things", thing("a"))
     stop()

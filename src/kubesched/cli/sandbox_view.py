@@ -1,0 +1,217 @@
+"""The live picture of a sandbox below its story on a terminal: addresses, nodes with their pods, and who waits and why.
+
+The story and the decisions scroll above it as in a pipe. The web page is the place to look around and to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import groupby, zip_longest
+from typing import NamedTuple
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from kubesched.api.pod import Pod
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG
+from kubesched.cli.sandbox_summary import NodeUsage, so_far, usage
+from kubesched.questions.wording import counted, listed
+from kubesched.sandbox.box import Sandbox
+
+ITS_TURN = "waits for its turn"
+ANOTHER_SCHEDULER = "waits for another scheduler: the sandbox's own is off"
+
+_LOOK_SECONDS = 0.25
+_AT_MOST_A_TENTH = 9
+"""A large cluster takes long to draw: then the pauses are longer, so that nine tenths of the time are for it."""
+_STORY_SHARE = 5
+"""One line in so many of the terminal is left to the story above the picture."""
+_ROOM_FOR_HINTS = 34
+"""Lines from which on commands to try are always shown, not only while no story is told."""
+_COLOURS = ("cyan", "magenta", "yellow", "blue", "bright_green", "bright_red", "bright_cyan", "bright_magenta")
+_GAP = 2
+_STATE_WIDTH = 6
+_SQUARES_WIDTH = 4
+_LOST = {"not-ready", "unreachable"}
+
+
+class Addresses(NamedTuple):
+    """Where the sandbox is found, and what to try there; it stays the same while the picture is shown."""
+
+    kubeconfig: str
+    page: str = ""
+    """The address of the web page."""
+    warning: str = ""
+    hints: tuple[str, ...] = ()
+    """Commands to try next."""
+
+
+class LiveView:
+    """Draws one sandbox a few times a second; what is printed meanwhile goes above the picture."""
+
+    def __init__(self, box: Sandbox, addresses: Addresses, saying: Callable[[], str]) -> None:
+        self._box = box
+        self._addresses = addresses
+        self._saying = saying
+        self._unprinted: list[RenderableType] = []
+
+    def print(self, line: Text) -> None:
+        """Print a line with the next drawing: thousands of decisions a second must not cost a drawing each."""
+        self._unprinted.append(line)
+
+    async def show(self) -> None:
+        """Until this is cancelled; then the picture goes, and what was printed stays."""
+        loop = asyncio.get_running_loop()
+        # A screen is as large as it is, also where COLUMNS and LINES say how wide pages are to be.
+        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        screen = Console(markup=False, highlight=False, emoji=False, _environ=environment)
+        with Live(console=screen, auto_refresh=False, transient=True) as live:
+            try:
+                while True:
+                    began = loop.time()
+                    lines = draw(self._box, self._addresses, self._saying(), *screen.size)
+                    live.update(Group(*lines))
+                    self._flush(screen)
+                    live.refresh()
+                    await asyncio.sleep(max(_LOOK_SECONDS, (loop.time() - began) * _AT_MOST_A_TENTH))
+            finally:
+                self._flush(screen)
+
+    def _flush(self, screen: Console) -> None:
+        if self._unprinted:
+            screen.print(*self._unprinted, sep="\n")
+            self._unprinted.clear()
+
+
+def draw(box: Sandbox, addresses: Addresses, saying: str, width: int, height: int) -> list[Text]:
+    """The picture as lines, none of them wider; together they leave the story a few lines of the terminal."""
+    waiting, places = _waiting(box)
+    nodes = usage(box.scheduler)
+    placed = sum(node.pods for node in nodes)
+    counts = f"{counted(len(nodes), 'node')}, {counted(placed, 'pod')} placed, {sum(places.values())} waiting"
+    head = Text.assemble(("── sandbox", STRONG), f"  {counts}  {box.chronicle.now():.0f}s ", no_wrap=True)
+    head.append("─" * (width - head.cell_len), style=FAINT)
+    lines = [Text(), head]
+    if addresses.page:
+        lines += _wrapped(f"open {addresses.page}", width, f"link {addresses.page}")
+    lines += _wrapped(f"export KUBECONFIG={addresses.kubeconfig}", width)
+    lines += _wrapped(addresses.warning, width, BAD)
+    lines += _wrapped(saying or "The cluster is yours. Ctrl-C ends it.", width, STRONG)
+    if height >= _ROOM_FOR_HINTS or not saying:
+        lines += [Text.assemble(("try  ", FAINT), hint) for hint in addresses.hints if len(hint) + 5 <= width]
+    foot = _wrapped(f"So far {so_far(box.chronicle).plain}", width, FAINT)
+    room = height - height // _STORY_SHARE - len(lines) - len(foot)
+    reasons = [line for reason, pods in waiting for line in _reason(reason, pods, width)]
+    zones = _zones(box, nodes, width, room - min(len(reasons), room // 2) - 1)
+    lines += zones
+    if reasons:
+        where = ", ".join(f"{count} {place}" for place, count in sorted(places.items()))
+        lines.append(Text.assemble(("Waiting  ", STRONG), (where, FAINT)))
+        lines += reasons[: max(room - len(zones) - 1, 0)]
+    lines += foot
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")  # names may be longer than any line
+    return lines
+
+
+def _wrapped(text: str, width: int, style: str = "") -> list[Text]:
+    """Whole words; a path that is longer than a line goes on in the next."""
+    return [Text(line, style=style) for line in textwrap.wrap(text, width, break_on_hyphens=False)]
+
+
+# -- who waits --------------------------------------------------------------------------------------------------------
+
+
+def _waiting(box: Sandbox) -> tuple[list[tuple[str, list[str]]], Counter[str]]:
+    """Reasons with the pods that wait for them, the most frequent first; and how many pods wait where in the queue."""
+    pods_by_reason: dict[str, list[str]] = {}
+    counts: Counter[str] = Counter()
+    otherwise = ITS_TURN if box.schedules else ANOTHER_SCHEDULER
+    for name, places in box.scheduler.queue.places().items():
+        for queued in (queued for place in places for queued in place):
+            counts["gated" if queued.is_gated else name] += 1
+            gate = f"held back by {queued.gating_plugin}" if queued.is_gated else ""
+            reason = gate or box.chronicle.why_waiting(queued.key) or otherwise
+            pods_by_reason.setdefault(reason, []).append(queued.key)
+    return sorted(pods_by_reason.items(), key=lambda item: (-len(item[1]), item[0])), counts
+
+
+def _reason(reason: str, pods: list[str], width: int) -> list[Text]:
+    names = listed(sorted(pods), most=1)
+    return [
+        Text(f"{counted(len(pods), 'pod')}  {names}"),
+        *(Text(f"  {line.plain}", style=BAD) for line in _wrapped(reason, width - 2)),
+    ]
+
+
+# -- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def _zones(box: Sandbox, nodes: Sequence[NodeUsage], width: int, height: int) -> list[Text]:
+    """Zones side by side, below each name its nodes; where there is no room for all, how many more there are."""
+    if not nodes or height < 3:
+        return []
+    zones = [(zone, list(members)) for zone, members in groupby(sorted(nodes, key=_place), key=lambda node: node.zone)]
+    names = max(len(node.name) for node in nodes)
+    fitting = max((width + _GAP) // (names + _STATE_WIDTH + _SQUARES_WIDTH + 2 + _GAP), 1)
+    columns = min(len(zones), fitting)
+    across = (width - _GAP * (columns - 1)) // columns
+    left_out = sum(len(members) for _, members in zones[columns:])
+    most = height - 1 - (left_out > 0)
+    stacks = []
+    for zone, members in zones[:columns]:
+        rule = Text.assemble(("── ", FAINT), (zone or "nodes", STRONG), (f" {len(members)} ", FAINT))
+        rule.append("─" * max(across - rule.cell_len, 0), style=FAINT)
+        shown = members if len(members) <= most else members[: max(most - 1, 0)]
+        cells = [_node(box, node, names, across) for node in shown]
+        more = [Text(f"and {len(members) - len(shown)} more", style=FAINT)] if len(shown) < len(members) else []
+        stacks.append([rule, *cells, *more])
+    lines = [_beside(row, across) for row in zip_longest(*stacks, fillvalue=Text())]
+    if left_out:
+        lines.append(Text(f"and {counted(left_out, 'node')} in {len(zones) - columns} more zones", style=FAINT))
+    return lines
+
+
+def _place(node: NodeUsage) -> tuple[str, str]:
+    return node.zone, node.name
+
+
+def _node(box: Sandbox, node: NodeUsage, names: int, width: int) -> Text:
+    """The name, how full it is or what is the matter with it, and a square per pod."""
+    state = _short(node.remarks) if node.remarks else f"{max(node.cpu, node.memory):.0%}"
+    style = BAD if node.remarks or max(node.cpu, node.memory) > 0.9 else GOOD
+    line = Text.assemble((node.name.ljust(names), STRONG), " ", (state.rjust(_STATE_WIDTH), style), " ")
+    room = width - line.cell_len
+    pods = sorted((placed.pod for placed in box.scheduler.state.pods.pods_on(node.row)), key=lambda pod: pod.key)
+    squares = [_square(pod) for pod in pods]
+    if len(pods) > room:
+        return line.append(f"{len(pods)} pods"[: max(room, 0)])
+    return line.append_text(Text.assemble(*squares))
+
+
+def _short(remarks: Sequence[str]) -> str:
+    """What is the matter with a node, in a word that a narrow terminal has room for."""
+    if not _LOST.isdisjoint(remarks):
+        return "down"
+    return "cordon" if "cordoned" in remarks else "taint"
+
+
+def _square(pod: Pod) -> tuple[str, str]:
+    """Full while the pod runs, hollow while it starts, hatched while it leaves; pods of one owner in one colour."""
+    shape = "▨" if pod.is_terminating else "■" if pod.status.phase == "Running" else "□"
+    owner = pod.metadata.controller
+    return shape, _COLOURS[sum((pod.name if owner is None else owner.name).encode()) % len(_COLOURS)]
+
+
+def _beside(cells: Sequence[Text], across: int) -> Text:
+    line = Text()
+    for cell in cells:
+        cell.truncate(across, overflow="ellipsis", pad=True)
+        line.append_text(cell).append(" " * _GAP)
+    line.rstrip()
+    return line
