@@ -12,6 +12,8 @@ UNIT = Path(__file__).parent
 STARTS_PROCESSES = frozenset({"subprocess", "multiprocessing", "pty"})
 LONGEST_POLL = 0.05
 """Seconds that a test may wait before it looks again whether a socket or a thread is done, in real time."""
+FOR_EVER = 3600
+"""A sleep of so many seconds is one that the test cancels; in virtual time it ends, and nothing hangs."""
 
 
 def habits_broken(source: str) -> Iterator[str]:
@@ -27,7 +29,7 @@ def habits_broken(source: str) -> Iterator[str]:
             case ast.Attribute(ast.Name("asyncio"), str(name)) if name.startswith("create_subprocess"):
                 yield f"line {node.lineno}: asyncio.{name}"
             case ast.Call(ast.Attribute(ast.Name("asyncio"), "sleep"), [ast.Constant(float() | int() as seconds)]):
-                if seconds > LONGEST_POLL and not is_virtual:
+                if LONGEST_POLL < seconds < FOR_EVER and not is_virtual:
                     yield f"line {node.lineno}: asyncio.sleep({seconds}) without tests.virtual_time"
     if "time.sleep" in imported:
         yield "imports time.sleep"
@@ -56,6 +58,7 @@ def test_processes_and_sleep_are_noticed(source: str) -> None:
         ("import asyncio\nfrom tests import virtual_time\nawait asyncio.sleep(1)", True),
         ("import asyncio\nfrom tests.virtual_time import run\nawait asyncio.sleep(1)", True),
         ("import asyncio\nawait asyncio.sleep(0.01)", True),
+        ("import asyncio\nawait asyncio.sleep(3600)", True),
     ],
 )
 def test_virtual_time_and_short_polls_are_fine(source: str, is_fine: bool) -> None:

@@ -45,7 +45,7 @@ def test_work_that_is_given_up_has_ended_when_that_is_known_here(thread: OwnThre
         async def work() -> None:
             here.call_soon_threadsafe(begun.set)
             try:
-                await asyncio.Event().wait()
+                await asyncio.sleep(3600)
             finally:
                 await asyncio.sleep(0.01)  # what is under way is finished
                 log.append("ended")
@@ -123,7 +123,7 @@ def test_what_nobody_waits_for_ends_with_the_thread() -> None:
 
     async def hang_up() -> None:
         try:
-            await asyncio.Event().wait()
+            await asyncio.sleep(3600)
         finally:
             await asyncio.sleep(0)  # needs a loop that is not closed
             log.append("hung up")

@@ -110,7 +110,7 @@ async def hanging_up(exchange: Exchange) -> None:
 
 async def silent(exchange: Exchange) -> None:
     """An answer that does not come."""
-    await asyncio.Event().wait()
+    await asyncio.sleep(3600)
 
 
 @asynccontextmanager

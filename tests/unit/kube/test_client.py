@@ -399,7 +399,7 @@ def test_silent_watch_is_given_up() -> None:
             with closing(await client.watch("/watch", silence=0.05)) as watch:
                 assert await watch.lines() == [b"one"]
                 with pytest.raises(AnswerTimeoutError, match=r"nothing was sent for 0\.05 s"):
-                    await watch.lines()
+                    await asyncio.wait_for(watch.lines(), 60)
 
     run(main())
 

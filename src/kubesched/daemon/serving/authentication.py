@@ -39,7 +39,7 @@ class Authenticator:
     async def user_of(self, headers: Mapping[str, str], connection: ssl.SSLObject | None) -> UserInfo:
         """Who it is. UnauthorizedError, or ReviewError if that cannot be found out."""
         chain = _chain(connection)
-        if chain and _is_issued_by(chain, self._proxy_cas) and (user := self._told_by_proxy(chain[0], headers)):
+        if chain and _is_issued_by(chain, self._proxy_cas) and (user := self._named_by_proxy(chain[0], headers)):
             return user
         if chain and _is_issued_by(chain, self._client_cas) and (user := _named_in(chain[0])):
             return user
@@ -51,7 +51,7 @@ class Authenticator:
             return _authenticated(found)
         return ANONYMOUS
 
-    def _told_by_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> UserInfo | None:
+    def _named_by_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> UserInfo | None:
         known, names = self._authorities, _attributes(certificate, NameOID.COMMON_NAME)
         if known.allowed_names and not set(names) & set(known.allowed_names):
             return None
