@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.framework.answers import AnswerCache
+from kubesched.framework.cycle import bound_call
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.extender import Extender
 from kubesched.framework.filters import FilterRunner
@@ -33,7 +34,10 @@ class BoundProfile:
     ) -> None:
         self.name = profile.name
         self.pre_enqueue = profile.at("pre_enqueue", PreEnqueuePlugin)
-        self.post_filters = profile.at("post_filter", PostFilterPlugin)
+        self.post_filters = tuple(
+            (plugin.name, bound_call(plugin.name, "PostFilter", plugin.post_filter))
+            for plugin in profile.at("post_filter", PostFilterPlugin)
+        )
         self.filters = FilterRunner(
             state,
             profile.at("pre_filter", PreFilterPlugin),

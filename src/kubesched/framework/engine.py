@@ -19,7 +19,7 @@ from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Draw, Outcome
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.equivalence import EquivalenceCache
-from kubesched.framework.errors import PluginError, blaming
+from kubesched.framework.errors import Blame, PluginError
 from kubesched.framework.extender import AnswersOutdatedError, Extender, ExtenderAnswers, ExtenderError, Point
 from kubesched.framework.filters import Asked
 from kubesched.framework.plugin import PostFilterResult
@@ -77,7 +77,7 @@ class Engine:
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """What keeps the pod from being looked at at all, if a PreEnqueue plugin does."""
         for plugin in self._profiles[pod.spec.scheduler_name].pre_enqueue:
-            with blaming(plugin.name):
+            with Blame(plugin.name):
                 status = plugin.pre_enqueue(pod, self.state)
             if status is not None:
                 return status.by(plugin.name)
@@ -346,20 +346,19 @@ class Engine:
         found: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
-        for plugin in profile.post_filters:
-            about = (cycle, diagnosis, profile.filters)
-            result, status = cycle.ask(plugin.name, "PostFilter", plugin.post_filter, *about)
+        for name, post_filter in profile.post_filters:
+            result, status = post_filter(cycle, diagnosis, profile.filters)
             if status is None:
                 decision.post_filter = result
                 return
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE or not status.is_rejection:
                 found = result if status.is_rejection else None
-                decision.post_filter, decision.post_filter_status = found, status.by(plugin.name)
+                decision.post_filter, decision.post_filter_status = found, status.by(name)
                 return
             if found is None or found.nominated is None or (result is not None and result.nominated is not None):
                 found = result or found
             reasons += status.reasons
-            rejector = rejector or plugin.name
+            rejector = rejector or name
         decision.post_filter = found
         if profile.post_filters:
             decision.post_filter_status = unschedulable(*reasons).by(rejector)

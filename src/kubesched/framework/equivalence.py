@@ -19,11 +19,11 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache
+from kubesched.framework.bound_plugins import BoundFilter, BoundScore
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import PassingRows
-from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import Scope
 from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.changes import ChangeLog
@@ -66,7 +66,7 @@ class Passes(Kept):
         self,
         by_objects: Bool,
         rows: Bool,
-        by_pods: tuple[FilterPlugin, ...],
+        by_pods: tuple[BoundFilter, ...],
         log: ChangeLog[int],
         object_position: int,
     ) -> None:
@@ -81,11 +81,8 @@ class Passes(Kept):
             passes = bool(self._by_objects[row])
             if passes:
                 node = nodes.view(i)
-                for plugin in self._by_pods:
-                    try:
-                        status = plugin.filter_node(cycle, node)
-                    except Exception as error:
-                        raise PluginError(plugin.name, error) from error
+                for bound in self._by_pods:
+                    status = bound.filter_node(cycle, node)
                     if status is not None:
                         if not status.is_rejection:
                             return False
@@ -96,7 +93,7 @@ class Passes(Kept):
         return True
 
 
-WeightedScores = tuple[tuple[ScorePlugin, int], ...]
+BoundScores = tuple[BoundScore, ...]
 
 
 class ScoreGroup:
@@ -104,9 +101,9 @@ class ScoreGroup:
 
     __slots__ = ("looks_only_at_spec", "scores")
 
-    def __init__(self, scores: WeightedScores) -> None:
+    def __init__(self, scores: BoundScores) -> None:
         self.scores = scores
-        self.looks_only_at_spec = all(plugin.looks_only_at_spec for plugin, _ in scores)
+        self.looks_only_at_spec = all(bound.plugin.looks_only_at_spec for bound in scores)
 
 
 class FilterGroup:
@@ -114,9 +111,9 @@ class FilterGroup:
 
     __slots__ = ("filters", "looks_only_at_spec")
 
-    def __init__(self, filters: tuple[FilterPlugin, ...]) -> None:
+    def __init__(self, filters: tuple[BoundFilter, ...]) -> None:
         self.filters = filters
-        self.looks_only_at_spec = all(plugin.looks_only_at_spec for plugin in filters)
+        self.looks_only_at_spec = all(bound.plugin.looks_only_at_spec for bound in filters)
 
 
 class Totals(Kept):
@@ -127,9 +124,9 @@ class Totals(Kept):
     def __init__(
         self,
         total: Int32,
-        plugins: WeightedScores,
+        plugins: BoundScores,
         constant: int,
-        apart: WeightedScores,
+        apart: BoundScores,
         log: ChangeLog[int],
         object_position: int,
     ) -> None:
@@ -154,14 +151,11 @@ class Totals(Kept):
         for i, row in enumerate(rows):
             node = nodes.view(i)
             total = 0
-            for plugin, weight in self._plugins:
-                try:
-                    score = plugin.score_node(cycle, node)
-                except Exception as error:
-                    raise PluginError(plugin.name, error) from error
+            for bound in self._plugins:
+                score = bound.score_node(cycle, node)
                 if not 0 <= score <= MAX_NODE_SCORE:
                     return False
-                total += weight * score
+                total += bound.weight * score
             self.total[row] = total
             if self._passing is not None:
                 self._of_passing[row] = total if self._passing.rows[row] else -1
@@ -210,56 +204,43 @@ class EquivalenceCache:
         kept.put(key, new, max(16, _BYTES_KEPT // (2 * (bytes_per_row * size + _BYTES_PER_CLASS))))
         return new
 
-    def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
+    def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[BoundFilter, ...]) -> Passes | None:
         table = self._state.nodes
         by_objects = table.live[: table.size].copy()
-        by_pods = tuple(plugin for plugin in filters if plugin.filter_scope is not Scope.NODE_OBJECT)
-        if not all(plugin.answers_both_ways for plugin in by_pods):
+        by_pods = tuple(bound for bound in filters if bound.plugin.filter_scope is not Scope.NODE_OBJECT)
+        if not all(bound.plugin.answers_both_ways for bound in by_pods):
             return None
         rows = by_objects
-        for plugin in filters:
-            try:
-                answer = self._answers.ask_filter(plugin, cycle)
-            except NotDecidedError:
-                raise
-            except Exception as error:
-                raise PluginError(plugin.name, error) from error
+        for bound in filters:
+            plugin, answer = bound.plugin, bound.cached_answer(cycle)
             if plugin.rejections.has_errors and plugin.rejections.errors_among(answer.ids).any():
                 return None
             if plugin.filter_scope is Scope.NODE_OBJECT:
                 by_objects &= answer.passes
             else:
                 rows = rows & answer.passes
-        log = self._answers.log_of(*(plugin.filter_scope for plugin in by_pods))
+        log = self._answers.log_of(*(bound.plugin.filter_scope for bound in by_pods))
         passes = Passes(by_objects, rows & by_objects, by_pods, log, table.object_changes.position)
         return self._keep(self._passes, key, passes, bytes_per_row=2)
 
-    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: WeightedScores) -> Totals | None:
+    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: BoundScores) -> Totals | None:
         table = self._state.nodes
         total: Any = np.zeros(table.size, dtype=np.int32)
         constant = 0
         by_pods, apart = [], []
-        for plugin, weight in scores:
-            try:
-                answer = self._answers.ask_score(plugin, cycle)
-                score: Any = answer.scores
-                if plugin.normalizes and isinstance(score, int):
-                    score = plugin.normalize(cycle, score, Nodes(self._state))
-            except NotDecidedError:
-                raise
-            except Exception as error:
-                raise PluginError(plugin.name, error) from error
-            if plugin.score_scope is not Scope.NODE_OBJECT:
+        for bound in scores:
+            answer, score = bound.cached_answer(cycle)
+            if bound.plugin.score_scope is not Scope.NODE_OBJECT:
                 if not answer.in_range:
                     return None
-                total += answer.scores * weight
-                by_pods.append((plugin, weight))
+                total += answer.scores * bound.weight
+                by_pods.append(bound)
                 continue
             if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE and not answer.asked_anew:
-                constant += score * weight
+                constant += score * bound.weight
             else:
-                apart.append((plugin, weight))
-        log = self._answers.log_of(*(plugin.score_scope for plugin, _ in by_pods))
+                apart.append(bound)
+        log = self._answers.log_of(*(bound.plugin.score_scope for bound in by_pods))
         totals = Totals(total, tuple(by_pods), constant, tuple(apart), log, table.object_changes.position)
         return self._keep(self._totals, key, totals, bytes_per_row=8)
 

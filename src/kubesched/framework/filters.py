@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from kubesched.framework.answers import AnswerCache, ask_about_some, ask_for_ids
+from kubesched.framework.answers import AnswerCache
+from kubesched.framework.bound_plugins import BoundFilter, BoundPreFilter
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome, named
 from kubesched.framework.equivalence import EquivalenceCache, FilterGroup
-from kubesched.framework.errors import NotDecidedError, PluginError
+from kubesched.framework.errors import PluginError
 from kubesched.framework.nodes import FewNodes, Nodes, WhatIf
 from kubesched.framework.nominated import NominatedColumns
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
@@ -39,13 +40,14 @@ class FilterRunner:
         equivalence: EquivalenceCache,
     ) -> None:
         self.state = state
-        self.pre_filters = tuple(pre_filters)
+        self.pre_filters = tuple(map(BoundPreFilter, pre_filters))
         self.filters = tuple(filters)
+        self._bound = tuple(BoundFilter(plugin, state, answers) for plugin in filters)
         self._answers = answers
         self._equivalence = equivalence
         self._plan_key = StateKey[Plan]("filters")
         self._plans: dict[frozenset[str], Plan] = {}
-        self._groups: dict[tuple[FilterPlugin, ...], FilterGroup] = {}
+        self._groups: dict[tuple[BoundFilter, ...], FilterGroup] = {}
         self._skips: dict[tuple[frozenset[str], tuple[str, ...]], frozenset[str]] = {}
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
 
@@ -55,18 +57,12 @@ class FilterRunner:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
         if cycle.facts.extended:
             self.state.give_columns(cycle.facts)
-        plan, watch = cycle.facts.kin.find(self._plan_key), cycle.watch_of_plugins
+        plan = cycle.facts.kin.find(self._plan_key)
         outcome = PreFilterOutcome(plan)
         skipped: list[str] = []
         for_all: list[str] = []
         for plugin in self.pre_filters if plan is None else plan.pre_filters:
-            ask = plugin.pre_filter
-            try:  # what `Cycle.ask` does, less a call: this is asked of every pod, several times
-                answer = ask(cycle) if watch is None else watch.timed(plugin.name, "PreFilter", ask, cycle)
-            except NotDecidedError:
-                raise
-            except Exception as failure:
-                raise PluginError(plugin.name, failure) from failure
+            answer = plugin.pre_filter(cycle)
             if answer is None:
                 continue
             if answer is SKIP:
@@ -109,7 +105,7 @@ class FilterRunner:
             found = self._skips[key] = plan.skipped.union(skipped)
         return found
 
-    def _skipped_before(self, last: PreFilterPlugin, plan: Plan | None, skipped: list[str]) -> frozenset[str]:
+    def _skipped_before(self, last: BoundPreFilter, plan: Plan | None, skipped: list[str]) -> frozenset[str]:
         """Plugins that come after the one that rejected the pod were not asked, and so did not skip it."""
         asked = {plugin.name for plugin in self.pre_filters[: self.pre_filters.index(last)]}
         return self._skipped(plan, skipped) & asked
@@ -121,12 +117,8 @@ class FilterRunner:
         return plan
 
     def _plan_without(self, skipped: frozenset[str]) -> Plan:
-        filters = tuple(plugin for plugin in self.filters if plugin.name not in skipped)
-        narrow = tuple(
-            plugin
-            for plugin in filters
-            if plugin.is_columnar and plugin.looks_only_at_facts and plugin.filter_scope is not Scope.CLUSTER
-        )
+        filters = tuple(bound for bound in self._bound if bound.name not in skipped)
+        narrow = tuple(bound for bound in filters if _is_narrow(bound.plugin))
         return Plan(
             skipped,
             tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),
@@ -150,11 +142,12 @@ class FilterRunner:
         if passing is None or not passing.count:
             return None
         outcome = FilterOutcome(passing.rows, passing)
-        for plugin in plan.wide:
-            if plugin.name not in cycle.skipped_filters:
-                ids, passes = cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, outcome.feasible, False)
+        for bound in plan.wide:
+            if bound.name not in cycle.skipped_filters:
+                plugin = bound.plugin
+                ids, passes = bound.ask(cycle, outcome.feasible, False)
                 if plugin.is_columnar:
-                    asked[plugin.name] = ids, passes
+                    asked[bound.name] = ids, passes
                 if ids is not None:
                     if plugin.rejections.has_errors and _first_error(plugin, ids, outcome.feasible) is not None:
                         return None
@@ -185,13 +178,14 @@ class FilterRunner:
         outcome = FilterOutcome(considered)
         standing = considered
         plan = cycle.facts.kin.find(self._plan_key)
-        for plugin in self.filters if plan is None else plan.filters:
-            if plugin.name in cycle.skipped_filters:
+        for bound in self._bound if plan is None else plan.filters:
+            if bound.name in cycle.skipped_filters:
                 continue
-            known = asked.get(plugin.name) if asked else None
-            ids, passes = known or cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, standing, exhaustive)
+            known = asked.get(bound.name) if asked else None
+            ids, passes = known or bound.ask(cycle, standing, exhaustive)
             if ids is None:
                 continue
+            plugin = bound.plugin
             outcome.columns.append((plugin.rejections, ids))
             if plugin.rejections.has_errors and outcome.broken is None:
                 outcome.broken = _first_error(plugin, ids, standing)
@@ -206,12 +200,13 @@ class FilterRunner:
     def _run_on_few(self, cycle: Cycle, considered: Bool, rows: list[int]) -> FilterOutcome:
         outcome, nodes = FilterOutcome(considered), FewNodes(self.state, rows)
         plan = cycle.facts.kin.find(self._plan_key)
-        for plugin in self.filters if plan is None else plan.filters:
-            if plugin.name in cycle.skipped_filters:
+        for bound in self._bound if plan is None else plan.filters:
+            if bound.name in cycle.skipped_filters:
                 continue
-            found = cycle.ask(plugin.name, "Filter", ask_about_some, plugin, cycle, nodes, len(rows))
+            found = bound.ask_about_some(cycle, nodes, len(rows))
             if not any(found):
                 continue
+            plugin = bound.plugin
             rejected = {row: rejection_id for row, rejection_id in zip(rows, found, strict=True) if rejection_id}
             ids = np.zeros(len(considered), dtype=np.int32)
             ids[list(rejected)] = list(rejected.values())
@@ -226,21 +221,6 @@ class FilterRunner:
         if self.state.nominated.nodes:
             self._judge_with_nominated(cycle, outcome, considered)
         return outcome
-
-    def _ask(self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
-        """The rejection ids of one filter on all rows and where it passes; no ids if it passes everywhere."""
-        if plugin.filter_scope is not Scope.CLUSTER and plugin.is_columnar:
-            answer = self._answers.ask_filter(plugin, cycle)
-            return (answer.ids, answer.passes) if answer.rejected_count else (None, standing)
-        if plugin.is_columnar:
-            ids = ask_for_ids(plugin, cycle, Nodes(self.state))
-        else:
-            # One node at a time is slow, so only the rows still standing are asked about.
-            asked = np.flatnonzero(self.state.nodes.live[: self.state.nodes.size] if exhaustive else standing)
-            ids = np.zeros(self.state.nodes.size, dtype=np.int32)
-            ids[asked] = plugin.filter(cycle, Nodes(self.state, asked))
-        passes = ids == 0
-        return (None, standing) if passes.all() else (ids, passes)
 
     def capacities(self, cycle: Cycle) -> Int64 | None:
         """How many pods like this one each row could take, one after another; None if a filter cannot tell."""
@@ -265,26 +245,13 @@ class FilterRunner:
 
     def check(self, cycle: Cycle, world: WhatIf) -> Status | None:
         """The first rejection of a single row as it might be."""
-        for plugin in self.filters:
-            if plugin.name in cycle.skipped_filters:
+        for bound in self._bound:
+            if bound.name in cycle.skipped_filters:
                 continue
-            try:
-                status = self._check(plugin, cycle, world)
-            except NotDecidedError:
-                raise
-            except Exception as failure:
-                raise PluginError(plugin.name, failure) from failure
+            status = bound.check(cycle, world)
             if status is not None:
-                return named(plugin.name, status)
+                return named(bound.name, status)
         return None
-
-    def _check(self, plugin: FilterPlugin, cycle: Cycle, world: WhatIf) -> Status | None:
-        if plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
-            # Pods come and go in imagination, but the node stays the same: so does the answer.
-            return plugin.rejections.statuses[int(self._answers.ask_filter(plugin, cycle).ids[world.row(0)])]
-        if plugin.answers_both_ways:
-            return plugin.filter_node(cycle, world.view(0))
-        return plugin.rejections.statuses[int(plugin.filter(cycle, world)[0])]
 
     def check_with_nominated(self, cycle: Cycle, world: WhatIf) -> Status | None:
         """The first rejection of a single row, both with and without the pods nominated there that go before."""
@@ -343,13 +310,14 @@ class FilterRunner:
         world = WhatIf(self.state, rows)
         ahead.count_in(world, np.arange(len(rows)), which)
         before, judging, none = dict(outcome.columns), ~world.none(), np.zeros(len(rows), dtype=np.int32)
-        for plugin in self.filters:
-            if plugin.name in cycle.skipped_filters:
+        for bound in self._bound:
+            if bound.name in cycle.skipped_filters:
                 continue
+            plugin = bound.plugin
             known = before.get(plugin.rejections)
             ids, singly = (none if known is None else known[rows]), world.none()
             if plugin.looks_at_totals:
-                alone, ids = ids, cycle.ask(plugin.name, "Filter", plugin.filter, cycle, world)
+                alone, ids = ids, bound.filter(cycle, world)
                 if (ids != alone).any():
                     self._reject_for_nominated(outcome, plugin, rows, ids * judging)
                     singly = judging & (alone != 0) & (ids == 0)  # fuller, and all the better
@@ -382,6 +350,10 @@ class FilterRunner:
         if outcome.feasible[row]:
             outcome.restrict(outcome.feasible.copy())
             outcome.feasible[row] = False
+
+
+def _is_narrow(plugin: FilterPlugin) -> bool:
+    return plugin.is_columnar and plugin.looks_only_at_facts and plugin.filter_scope is not Scope.CLUSTER
 
 
 def _first_error(plugin: FilterPlugin, ids: Int32, standing: Bool) -> Status | None:

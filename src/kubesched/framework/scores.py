@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache, all_in_range
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.bound_plugins import BoundPreScore, BoundScore
+from kubesched.framework.cycle import Cycle, bound_call
 from kubesched.framework.diagnosis import PassingRows
 from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup, Totals
-from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import PreScorePlugin, Scope, ScorePlugin
@@ -146,12 +147,15 @@ class ScoreRunner:
         equivalence: EquivalenceCache,
     ) -> None:
         self.state = state
-        self.pre_scores = tuple(p for p in pre_scores if type(p).pre_score is not PreScorePlugin.pre_score)
-        self.scores = tuple(scores)
+        self.pre_scores = tuple(
+            BoundPreScore(plugin) for plugin in pre_scores if type(plugin).pre_score is not PreScorePlugin.pre_score
+        )
+        self.scores = tuple(BoundScore(plugin, weight, state, answers) for plugin, weight in scores)
+        self._calls = {bound: bound_call(bound.name, "Score", partial(self._score, bound)) for bound in self.scores}
         self._answers = answers
         self._equivalence = equivalence
-        self._needs_64_bits = sum(weight for _, weight in self.scores) * MAX_NODE_SCORE >= 2**31
-        self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s[0]))
+        self._needs_64_bits = sum(bound.weight for bound in self.scores) * MAX_NODE_SCORE >= 2**31
+        self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s.plugin))
         """Scores that look at one node at a time, which are answered together for equivalent pods."""
         self._apart = tuple(score for score in self.scores if score not in self._together)
         self._plan_key = StateKey[ScorePlan]("scores")
@@ -174,10 +178,9 @@ class ScoreRunner:
             if totals is not None:
                 result.begin_with(totals, sample.passing)
                 scores = self._apart if not totals.apart else (*totals.apart, *self._apart)
-        for plugin, weight in scores:
-            if plugin.name in cycle.skipped_scores:
-                continue
-            cycle.ask(plugin.name, "Score", self._score, plugin, weight, cycle, result, explain)
+        for bound in scores:
+            if bound.name not in cycle.skipped_scores:
+                self._calls[bound](cycle, result, explain)
         if watch is not None:
             watch.lap("Score", result.broken)
         if cycle.extender_answers is not None and not result.broken:
@@ -198,15 +201,8 @@ class ScoreRunner:
         plan = known or self._plan(())
         skipped: list[str] = []
         for_all: list[str] = []
-        watch, nodes = cycle.watch_of_plugins, result.nodes
         for plugin in plan.pre_scores:
-            ask = plugin.pre_score
-            try:  # as for pre-filters
-                status = ask(cycle, nodes) if watch is None else watch.timed(plugin.name, "PreScore", ask, cycle, nodes)
-            except NotDecidedError:
-                raise
-            except Exception as failure:
-                raise PluginError(plugin.name, failure) from failure
+            status = plugin.pre_score(cycle, result.nodes)
             if status is None:
                 continue
             if status.code is not Code.SKIP:
@@ -225,7 +221,7 @@ class ScoreRunner:
         """One object for the same scores, whichever way one came to them: what they add up to is kept for it."""
         group = self._groups.get(skipped)
         if group is None:
-            asked = tuple(score for score in self._together if score[0].name not in skipped)
+            asked = tuple(score for score in self._together if score.name not in skipped)
             group = self._groups[skipped] = ScoreGroup(asked)
         return group
 
@@ -235,8 +231,8 @@ class ScoreRunner:
             plan = self._plans[skipped] = ScorePlan(self, skipped)
         return plan
 
-    def _score(self, plugin: ScorePlugin, weight: int, cycle: Cycle, result: Scores, explain: bool) -> None:
-        nodes = result.nodes
+    def _score(self, bound: BoundScore, cycle: Cycle, result: Scores, explain: bool) -> None:
+        nodes, plugin, weight = result.nodes, bound.plugin, bound.weight
         if plugin.score_scope is Scope.CLUSTER or not plugin.scores_columns:
             raw: Scored = plugin.score(cycle, nodes)
             for_all, in_range = False, False
