@@ -10,21 +10,31 @@ import numpy as np
 from kubesched.framework.answers import AnswerCache, ScoreAnswer, ask_about_some, ask_for_ids
 from kubesched.framework.cycle import Cycle, bound_call
 from kubesched.framework.nodes import Nodes, WhatIf
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from kubesched.framework.reads import PodFields, Reads, Scope, is_shared
 from kubesched.framework.status import Status
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
+from kubesched.state.facts import PodFacts
+
+
+def _skips_class(reads: Reads, facts: PodFacts) -> bool:
+    """Whether a SKIP for a pod holds for all pods that share its facts without node names."""
+    if reads.cluster is not Scope.NOTHING or not is_shared(reads.pod):
+        return False
+    return not reads.pod & PodFields.NODE_NAMES or facts.without_node_names is facts
 
 
 class BoundPreFilter:
     """A pre-filter."""
 
-    __slots__ = ("name", "plugin", "pre_filter")
+    __slots__ = ("name", "plugin", "pre_filter", "skips_class")
 
     def __init__(self, plugin: PreFilterPlugin) -> None:
         self.plugin = plugin
         self.name = plugin.name
         self.pre_filter = bound_call(plugin.name, "PreFilter", plugin.pre_filter)
+        self.skips_class = partial(_skips_class, plugin.pre_filter_reads)
 
 
 class BoundFilter:
@@ -39,6 +49,7 @@ class BoundFilter:
         "check",
         "filter",
         "filter_node",
+        "goes_by_objects",
         "name",
         "plugin",
     )
@@ -48,6 +59,8 @@ class BoundFilter:
         self.name = plugin.name
         self._state = state
         self._answers = answers
+        self.goes_by_objects = plugin.is_cached and not (plugin.looks_at_totals or plugin.looks_at_pods)
+        """Whether its cached answer holds whatever pods come and go on a node."""
         bind = partial(bound_call, plugin.name, "Filter")
         self.filter = bind(plugin.filter)
         self.filter_node = bind(plugin.filter_node)
@@ -59,7 +72,7 @@ class BoundFilter:
     def _ask(self, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
         """The rejection ids of all rows and where the filter passes; no ids if it passes everywhere."""
         plugin, state = self.plugin, self._state
-        if plugin.filter_scope is not Scope.CLUSTER and plugin.is_columnar:
+        if plugin.is_cached:
             answer = self._answers.ask_filter(plugin, cycle)
             return (answer.ids, answer.passes) if answer.rejected_count else (None, standing)
         if plugin.is_columnar:
@@ -75,7 +88,7 @@ class BoundFilter:
     def _check(self, cycle: Cycle, world: WhatIf) -> Status | None:
         """The rejection of the single row of a view."""
         plugin = self.plugin
-        if plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
+        if self.goes_by_objects:
             # Pods come and go in imagination, but the node stays the same: so does the answer.
             return plugin.rejections.statuses[int(self._answers.ask_filter(plugin, cycle).ids[world.row(0)])]
         if plugin.answers_both_ways:
@@ -86,12 +99,13 @@ class BoundFilter:
 class BoundPreScore:
     """A pre-score."""
 
-    __slots__ = ("name", "plugin", "pre_score")
+    __slots__ = ("name", "plugin", "pre_score", "skips_class")
 
     def __init__(self, plugin: PreScorePlugin) -> None:
         self.plugin = plugin
         self.name = plugin.name
         self.pre_score = bound_call(plugin.name, "PreScore", plugin.pre_score)
+        self.skips_class = partial(_skips_class, plugin.pre_score_reads)
 
 
 class BoundScore:

@@ -48,5 +48,8 @@ class BoundProfile:
         self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers, equivalence)
         self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
         """Whether there is nothing by which one node that fits could be better than another."""
-        self.judges_equals_alike = profile.judges_equals_alike and not state.features.pod_groups
+        self.signature = profile.signature
+        self.undeclared = profile.undeclared
+        self.repeats_failures = not state.features.pod_groups
+        """Whether the version of the state covers all that a decision depends on."""
         self.percentage = profile.percentage_of_nodes_to_score

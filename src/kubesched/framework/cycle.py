@@ -121,6 +121,10 @@ class Cycle:
         """From a plugin that may not wait: have this done before the pod goes back to the queue, now that it failed."""
         self.deferred += (work,)
 
+    def share_notes(self, other: Cycle) -> None:
+        """Go on with the notes of an attempt at a pod with the same signature, but for what is noted here already."""
+        self._notes = other._notes | self._notes
+
     def write(self, key: StateKey[T], note: T) -> None:
         """Note something for a later extension point of this attempt."""
         self._notes[key] = note

@@ -6,7 +6,8 @@ plugins the same questions; it only goes on asking where the answer is already c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
+from dataclasses import replace
 
 import numpy as np
 
@@ -114,13 +115,16 @@ class Engine:
         if within is not None or not makes_room:
             cycle.within, cycle.makes_room = within, makes_room
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
-        is_usual = profile.judges_equals_alike and not (explain or within is not None or extender_answers is not None)
+        is_special = explain or within is not None or extender_answers is not None or not makes_room
+        repeats = profile.repeats_failures and not is_special
         try:
-            if is_usual and makes_room and self._repeated.repeat(decision):
+            known = self._repeated.find(cycle, profile) if repeats else None
+            if known is not None:
+                self._repeat(known, decision, cycle, profile)
                 return decision
             self._decide(decision, cycle, profile, explain)
-            if is_usual and makes_room:
-                self._repeated.note(decision)
+            if repeats:
+                self._repeated.note(decision, profile)
         except AnswersOutdatedError:
             assert extender_answers is not None
             extender_answers.renew()
@@ -148,6 +152,10 @@ class Engine:
         """How many pods like this one each row could take, one after another; None if only deciding tells."""
         cycle = Cycle(pod, self.state, budget=self.budget)
         return self._profiles[pod.spec.scheduler_name].filters.capacities(cycle)
+
+    def signature(self, pod: Pod) -> Hashable:
+        """Equal for pods that all plugins of their profile that declare what they read treat alike (`Profile`)."""
+        return self._profiles[pod.spec.scheduler_name].signature(pod, self.state.facts(pod))
 
     def answers_for(self, pod: Pod, kind: type[ExtenderAnswers] = ExtenderAnswers) -> ExtenderAnswers | None:
         """For the answers of extenders in one attempt at a pod; None if no extender has a say."""
@@ -184,6 +192,18 @@ class Engine:
             if not explain:
                 return
         self._search(decision, cycle, profile, pre_filter, nominated, explain)
+
+    def _repeat(self, known: Decision, decision: Decision, cycle: Cycle, profile: BoundProfile) -> None:
+        """Decide as for a pod with the same signature. Post-filters that declare nothing are asked."""
+        cycle.skipped_filters = known.cycle.skipped_filters
+        decision.outcome, decision.diagnosis = known.outcome, known.diagnosis
+        decision.trace = replace(known.trace, post_filter_answers=dict(known.trace.post_filter_answers))
+        for name in profile.undeclared:
+            decision.trace.post_filter_answers.pop(name, None)
+        for point in ("PreFilter", "Filter"):
+            cycle.lap(point)
+        assert known.diagnosis is not None
+        self._fail(decision, cycle, profile, known.diagnosis)
 
     def _try_nominated(self, cycle: Cycle, profile: BoundProfile) -> int | tuple[int, Status] | None:
         """The nominated node is taken if it fits, whatever else there is. Its row, or why it does not fit."""
@@ -343,11 +363,15 @@ class Engine:
         decision.diagnosis = diagnosis
         if not cycle.makes_room:
             return
+        known = decision.trace.post_filter_answers
         found: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
         for name, post_filter in profile.post_filters:
-            result, status = post_filter(cycle, diagnosis, profile.filters)
+            answer = known.get(name)
+            if answer is None:
+                answer = known[name] = post_filter(cycle, diagnosis, profile.filters)
+            result, status = answer
             if status is None:
                 decision.post_filter = result
                 return

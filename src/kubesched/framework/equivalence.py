@@ -1,7 +1,7 @@
 """The equivalence cache: what plugins that look at one node at a time say of all pods of an equivalence class.
 
-Pods are equivalent if they have the same `PodFacts`, as those of one ReplicaSet have; and, to plugins that look at
-nothing but the spec, all that have the same spec, as those of an indexed Job, of which each has a label of its own.
+Pods are equivalent if they are equal in all fields that the plugins declare to read (`Signature`): those of one
+ReplicaSet; and, to plugins that read nothing but the spec, those of an indexed Job, whose labels differ.
 Between two of them one row changes. So which rows pass those filters together, and what those scores add up to, is kept
 per class, and one row of it is worked out anew: a few numbers, no column. Which plugin rejected a row and why is not
 kept here; the filters are asked for that when a pod fits nowhere, or when the decision is explained.
@@ -11,29 +11,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from hashlib import blake2b
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 
-from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.bound_plugins import BoundFilter, BoundScore
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import PassingRows
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import Scope
+from kubesched.framework.reads import Scope, Signature, union_of
 from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
-from kubesched.state.facts import resize_in, without_claim_names
 
 K = TypeVar("K", bound="Kept")
-
-_encode = msgspec.json.Encoder().encode
 
 _BYTES_KEPT = 40 << 20
 _BYTES_PER_CLASS = 8_000
@@ -99,21 +93,21 @@ BoundScores = tuple[BoundScore, ...]
 class ScoreGroup:
     """Scores that are answered together. Compared by identity, so that it is a cheap key."""
 
-    __slots__ = ("looks_only_at_spec", "scores")
+    __slots__ = ("scores", "signature")
 
     def __init__(self, scores: BoundScores) -> None:
         self.scores = scores
-        self.looks_only_at_spec = all(bound.plugin.looks_only_at_spec for bound in scores)
+        self.signature = Signature(union_of(bound.plugin.score_reads.pod for bound in scores))
 
 
 class FilterGroup:
     """Filters that are answered together, likewise."""
 
-    __slots__ = ("filters", "looks_only_at_spec")
+    __slots__ = ("filters", "signature")
 
     def __init__(self, filters: tuple[BoundFilter, ...]) -> None:
         self.filters = filters
-        self.looks_only_at_spec = all(bound.plugin.looks_only_at_spec for bound in filters)
+        self.signature = Signature(union_of(bound.plugin.filter_reads.pod for bound in filters))
 
 
 class Totals(Kept):
@@ -173,13 +167,13 @@ class EquivalenceCache:
 
     def passing_rows(self, cycle: Cycle, group: FilterGroup) -> PassingRows | None:
         """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin."""
-        key = (_class_of(cycle, group), group)
+        key = (group.signature.of(cycle.pod, cycle.facts), group)
         passes = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, group.filters)
         return None if passes is None else passes.passing
 
     def totals(self, cycle: Cycle, group: ScoreGroup) -> Totals | None:
         """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
-        key = (_class_of(cycle, group), group)
+        key = (group.signature.of(cycle.pod, cycle.facts), group)
         return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group.scores)
 
     def _current(self, kept: RecentlyUsed[K], key: Hashable, cycle: Cycle) -> K | None:
@@ -207,19 +201,21 @@ class EquivalenceCache:
     def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[BoundFilter, ...]) -> Passes | None:
         table = self._state.nodes
         by_objects = table.live[: table.size].copy()
-        by_pods = tuple(bound for bound in filters if bound.plugin.filter_scope is not Scope.NODE_OBJECT)
+        by_pods = tuple(bound for bound in filters if bound.plugin.filter_reads.cluster is not Scope.NODE_OBJECT)
         if not all(bound.plugin.answers_both_ways for bound in by_pods):
             return None
         rows = by_objects
         for bound in filters:
             plugin, answer = bound.plugin, bound.cached_answer(cycle)
+            if not answer.is_signed:
+                return None
             if plugin.rejections.has_errors and plugin.rejections.errors_among(answer.ids).any():
                 return None
-            if plugin.filter_scope is Scope.NODE_OBJECT:
+            if plugin.filter_reads.cluster is Scope.NODE_OBJECT:
                 by_objects &= answer.passes
             else:
                 rows = rows & answer.passes
-        log = self._answers.log_of(*(bound.plugin.filter_scope for bound in by_pods))
+        log = self._answers.log_of(*(bound.plugin.filter_reads.cluster for bound in by_pods))
         passes = Passes(by_objects, rows & by_objects, by_pods, log, table.object_changes.position)
         return self._keep(self._passes, key, passes, bytes_per_row=2)
 
@@ -230,29 +226,19 @@ class EquivalenceCache:
         by_pods, apart = [], []
         for bound in scores:
             answer, score = bound.cached_answer(cycle)
-            if bound.plugin.score_scope is not Scope.NODE_OBJECT:
-                if not answer.in_range:
+            if bound.plugin.score_reads.cluster is not Scope.NODE_OBJECT:
+                if not answer.in_range or not answer.is_signed:
                     return None
                 total += answer.scores * bound.weight
                 by_pods.append(bound)
                 continue
-            if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE and not answer.asked_anew:
+            if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE and answer.is_signed:
                 constant += score * bound.weight
             else:
                 apart.append(bound)
-        log = self._answers.log_of(*(bound.plugin.score_scope for bound in by_pods))
+        log = self._answers.log_of(*(bound.plugin.score_reads.cluster for bound in by_pods))
         totals = Totals(total, tuple(by_pods), constant, tuple(apart), log, table.object_changes.position)
         return self._keep(self._totals, key, totals, bytes_per_row=8)
-
-
-def _class_of(cycle: Cycle, group: FilterGroup | ScoreGroup) -> Hashable:
-    """What is the same for all pods that the plugins of the group cannot tell apart."""
-    return cycle.facts.derived(_spec_of, cycle.pod) if group.looks_only_at_spec else cycle.facts
-
-
-def _spec_of(pod: Pod) -> bytes:
-    """Equal for pods of the same spec, and short: large ones should be gone from memory when they are deleted."""
-    return blake2b(_encode((without_claim_names(pod.spec), resize_in(pod.status))), digest_size=32).digest()
 
 
 def _recently_used() -> RecentlyUsed[Any]:

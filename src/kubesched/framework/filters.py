@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from functools import partial
 
@@ -16,9 +16,9 @@ from kubesched.framework.equivalence import EquivalenceCache, FilterGroup
 from kubesched.framework.errors import PluginError
 from kubesched.framework.nodes import FewNodes, Nodes, WhatIf
 from kubesched.framework.nominated import NominatedColumns
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.pre_filtering import Plan, PreFilterOutcome
-from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Code, Status, error, unresolvable
+from kubesched.framework.status import SKIP, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, Rows
 from kubesched.state.facts import StateKey
@@ -57,7 +57,7 @@ class FilterRunner:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
         if cycle.facts.extended:
             self.state.give_columns(cycle.facts)
-        plan = cycle.facts.kin.find(self._plan_key)
+        plan = cycle.facts.without_node_names.find(self._plan_key)
         outcome = PreFilterOutcome(plan)
         skipped: list[str] = []
         for_all: list[str] = []
@@ -67,9 +67,8 @@ class FilterRunner:
                 continue
             if answer is SKIP:
                 skipped.append(plugin.name)
-            elif answer is SKIP_EQUIVALENT:
-                skipped.append(plugin.name)
-                for_all.append(plugin.name)
+                if plan is None and plugin.skips_class(cycle.facts):
+                    for_all.append(plugin.name)
             elif isinstance(answer, Status):
                 if answer.code is Code.UNSCHEDULABLE:
                     outcome.rejected = answer.by(plugin.name)
@@ -91,7 +90,7 @@ class FilterRunner:
                     return outcome
         if plan is None:
             outcome.plan = self._plan(frozenset(for_all))
-            cycle.facts.kin.keep(self._plan_key, outcome.plan)
+            cycle.facts.without_node_names.keep(self._plan_key, outcome.plan)
         cycle.skipped_filters = self._skipped(plan, skipped)
         return outcome
 
@@ -177,7 +176,7 @@ class FilterRunner:
             return self._run_on_few(cycle, considered, few)
         outcome = FilterOutcome(considered)
         standing = considered
-        plan = cycle.facts.kin.find(self._plan_key)
+        plan = cycle.facts.without_node_names.find(self._plan_key)
         for bound in self._bound if plan is None else plan.filters:
             if bound.name in cycle.skipped_filters:
                 continue
@@ -199,7 +198,7 @@ class FilterRunner:
 
     def _run_on_few(self, cycle: Cycle, considered: Bool, rows: list[int]) -> FilterOutcome:
         outcome, nodes = FilterOutcome(considered), FewNodes(self.state, rows)
-        plan = cycle.facts.kin.find(self._plan_key)
+        plan = cycle.facts.without_node_names.find(self._plan_key)
         for bound in self._bound if plan is None else plan.filters:
             if bound.name in cycle.skipped_filters:
                 continue
@@ -222,6 +221,29 @@ class FilterRunner:
             self._judge_with_nominated(cycle, outcome, considered)
         return outcome
 
+    def say_the_same(self, cycle: Cycle, names: Set[str], outcome: FilterOutcome, skipped: Set[str]) -> bool:
+        """Whether these plugins say of this pod what they said, at the same moment, of one that no node fits."""
+        for plugin in self.pre_filters:
+            if plugin.name in names:
+                answer = plugin.pre_filter(cycle)
+                if answer is not (SKIP if plugin.name in skipped else None):
+                    return False
+        columns, standing = dict(outcome.columns), outcome.considered
+        for bound in self._bound:
+            if bound.name in skipped:
+                continue
+            ids = columns.get(bound.plugin.rejections)
+            if bound.name in names:
+                asked, _ = bound.ask(cycle, standing, False)
+                before, after = (0 if column is None else column[standing] for column in (ids, asked))
+                if np.any(before != after):
+                    return False
+            if ids is not None:
+                standing = standing & (ids == 0)
+                if not standing.any():
+                    break
+        return True
+
     def capacities(self, cycle: Cycle) -> Int64 | None:
         """How many pods like this one each row could take, one after another; None if a filter cannot tell."""
         outcome = self.pre_filter(cycle)
@@ -229,13 +251,13 @@ class FilterRunner:
             return None
         nodes = Nodes(self.state)
         room = np.where(self.state.nodes.live[: len(nodes)], np.iinfo(np.int64).max, 0)
-        for plugin in self.filters:
-            if plugin.name in cycle.skipped_filters:
+        for bound in self._bound:
+            if bound.name in cycle.skipped_filters:
                 continue
-            if plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
-                room[~self._answers.ask_filter(plugin, cycle).passes] = 0
+            if bound.goes_by_objects:
+                room[~bound.cached_answer(cycle).passes] = 0
                 continue
-            capacity = plugin.capacity(cycle, nodes)
+            capacity = bound.plugin.capacity(cycle, nodes)
             if capacity is None:
                 return None
             room = np.minimum(room, capacity)
@@ -300,7 +322,7 @@ class FilterRunner:
         """Judge these rows again, with the pods nominated there that go before this one.
 
         What looks at node objects says the same as before, and what looks at totals is asked about all rows at once.
-        Filters that look further are asked again, row by row, where they heed one of those pods.
+        Filters that look at pods are asked again, row by row, where they depend on one of those pods.
         """
         ahead = self.state.companion(NominatedColumns).ahead_of(cycle.pod, cycle.priority)
         which = np.flatnonzero(among[ahead.rows])
@@ -321,8 +343,8 @@ class FilterRunner:
                 if (ids != alone).any():
                     self._reject_for_nominated(outcome, plugin, rows, ids * judging)
                     singly = judging & (alone != 0) & (ids == 0)  # fuller, and all the better
-            elif plugin.looks_at_pods and plugin.heeds_any(cycle):
-                singly = judging & ahead.heeded(partial(plugin.heeds, cycle))[which]
+            elif plugin.looks_at_pods and plugin.depends_on_pods(cycle):
+                singly = judging & ahead.rows_with(partial(plugin.depends_on_pod, cycle))[which]
             for i in np.flatnonzero(singly).tolist():
                 self._judge_singly(cycle, outcome, int(rows[i]), ahead.pods_at(int(which[i])))
             judging &= ~singly & (ids == 0)
@@ -353,7 +375,7 @@ class FilterRunner:
 
 
 def _is_narrow(plugin: FilterPlugin) -> bool:
-    return plugin.is_columnar and plugin.looks_only_at_facts and plugin.filter_scope is not Scope.CLUSTER
+    return plugin.is_columnar and plugin.filter_reads.is_narrow
 
 
 def _first_error(plugin: FilterPlugin, ids: Int32, standing: Bool) -> Status | None:

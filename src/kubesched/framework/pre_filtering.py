@@ -11,7 +11,7 @@ from kubesched.framework.status import Code, Status, unresolvable
 
 
 class Plan(NamedTuple):
-    """The plugins to ask about pods of an equivalence class: all but those that skip all of them (SKIP_EQUIVALENT)."""
+    """The plugins to ask about pods of an equivalence class: all but those that skip all of them."""
 
     skipped: frozenset[str]
     pre_filters: tuple[BoundPreFilter, ...]

@@ -6,10 +6,11 @@ its own order and weights first, what it disables stays out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from kubesched.api.errors import UserError
+from kubesched.api.pod import Pod
 from kubesched.config import Plugin as PluginEntry
 from kubesched.config import PluginSet
 from kubesched.config import Profile as ProfileConfig
@@ -28,7 +29,9 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from kubesched.framework.reads import UNDECLARED, Signature, union_of
 from kubesched.framework.status import MAX_NODE_SCORE
+from kubesched.state.facts import PodFacts
 
 P = TypeVar("P", bound=Plugin)
 
@@ -65,12 +68,24 @@ class Profile:
             raise ProfileError(
                 f'at most one placement generate plugin is allowed for profile with scheduler name "{self.name}"'
             )
-        judges = (plugin for point in ("pre_filter", "filter", "post_filter") for plugin in self._points[point])
-        self.judges_equals_alike = all(plugin.looks_only_at_facts or plugin.judges_equals_alike for plugin in judges)
-        """Whether one pod that found no node speaks for all that have the same facts."""
+        reads = [
+            (plugin.name, getattr(plugin, f"{point}_reads"))
+            for point in ("pre_filter", "filter", "post_filter")
+            for plugin in self._points[point]
+        ]
+        self.undeclared = frozenset(name for name, read in reads if read == UNDECLARED)
+        """Plugins that can reject a pod, and do not declare what they read: they may tell any two pods apart."""
+        self._signature = Signature(union_of(read.pod for _, read in reads if read != UNDECLARED))
         scored = (*config.plugins.placement_score.enabled, *multi_point)
         self._placement_weights = {entry.name: entry.weight or 1 for entry in reversed(scored)}
         self.weights = self._weights((*config.plugins.score.enabled, *multi_point))
+
+    def signature(self, pod: Pod, facts: PodFacts) -> Hashable:
+        """Equal for pods that all plugins which can reject a pod treat alike at the same moment, but for `undeclared`.
+
+        A tuple if it has parts that are the pod's own, so that hardly another pod has the same.
+        """
+        return self._signature.of(pod, facts)
 
     def at(self, point: str, kind: type[P]) -> tuple[P, ...]:
         """The plugins of an extension point, in the order in which they run."""

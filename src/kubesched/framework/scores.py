@@ -16,9 +16,10 @@ from kubesched.framework.diagnosis import PassingRows
 from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup, Totals
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
-from kubesched.framework.plugin import PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
+from kubesched.framework.reads import Scope
 from kubesched.framework.sampling import Sample
-from kubesched.framework.status import MAX_NODE_SCORE, SKIP_EQUIVALENT, Code, Status, error
+from kubesched.framework.status import MAX_NODE_SCORE, Code, Status, error
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.facts import StateKey
@@ -197,7 +198,7 @@ class ScoreRunner:
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> ScoreGroup | None:
         """Ask all pre-scores. What is left of the scores that are answered together; None if something broke."""
-        known = cycle.facts.kin.find(self._plan_key)
+        known = cycle.facts.without_node_names.find(self._plan_key)
         plan = known or self._plan(())
         skipped: list[str] = []
         for_all: list[str] = []
@@ -209,10 +210,10 @@ class ScoreRunner:
                 result.broken = error(f'running PreScore plugin "{plugin.name}": {status.message}')
                 return None
             skipped.append(plugin.name)
-            if status is SKIP_EQUIVALENT:
+            if known is None and plugin.skips_class(cycle.facts):
                 for_all.append(plugin.name)
         if known is None:
-            cycle.facts.kin.keep(self._plan_key, self._plan(tuple(for_all)))
+            cycle.facts.without_node_names.keep(self._plan_key, self._plan(tuple(for_all)))
         cycle.skipped_scores, group = plan.without(tuple(skipped))
         result.skipped = cycle.skipped_scores
         return group
@@ -233,7 +234,7 @@ class ScoreRunner:
 
     def _score(self, bound: BoundScore, cycle: Cycle, result: Scores, explain: bool) -> None:
         nodes, plugin, weight = result.nodes, bound.plugin, bound.weight
-        if plugin.score_scope is Scope.CLUSTER or not plugin.scores_columns:
+        if not plugin.has_cached_scores:
             raw: Scored = plugin.score(cycle, nodes)
             for_all, in_range = False, False
         else:
@@ -257,11 +258,11 @@ class ScoreRunner:
 
 
 def _is_answered_together(plugin: ScorePlugin) -> bool:
-    if not plugin.looks_only_at_facts:
+    if not plugin.score_reads.is_narrow:
         return False
-    if plugin.score_scope is Scope.NODE_OBJECT:
+    if plugin.score_reads.cluster is Scope.NODE_OBJECT:
         return plugin.scores_columns
-    return plugin.score_scope is not Scope.CLUSTER and plugin.scores_both_ways and not plugin.normalizes
+    return plugin.scores_both_ways and not plugin.normalizes
 
 
 def _out_of_range(plugin: ScorePlugin, scores: Scored) -> Status:

@@ -13,8 +13,9 @@ from kubesched.framework.decision import Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import PluginError
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import FilterPlugin, PluginContext, Scope, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, PluginContext, ScorePlugin
 from kubesched.framework.profile import Profile
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
 from kubesched.state.cluster import ClusterState
@@ -29,8 +30,7 @@ class Slow(FilterPlugin, ScorePlugin):
     """Asked about a node, it works for so many seconds, and looks at the budget before and after."""
 
     name = "Slow"
-    filter_scope = score_scope = Scope.NODE
-    looks_only_at_facts = True
+    filter_reads = score_reads = Reads(PodFields.SPEC, Scope.NODE)
     now, seconds, slow_point, fails = 0.0, 0.0, "", ""
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
