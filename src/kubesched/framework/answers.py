@@ -15,7 +15,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Rejections
 from kubesched.framework.nodes import FewNodes, Nodes
 from kubesched.framework.plugin import FilterPlugin, Plugin, ScorePlugin
-from kubesched.framework.reads import PodFields, Reads, Scope, Signature
+from kubesched.framework.reads import Reads, Scope, Signature
 from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.changes import ChangeLog
@@ -127,7 +127,7 @@ class AnswerCache:
         self._state = state
         self._filters: RecentlyUsed[FilterAnswer] = _recently_used()
         self._scores: RecentlyUsed[ScoreAnswer] = _recently_used()
-        self._signatures: dict[PodFields, Signature] = {}
+        self._signatures: dict[int, Signature] = {}
         self._repair: tuple[ChangeLog[int], int, int, list[int], Nodes] | None = None
 
     def ask_filter(self, plugin: FilterPlugin, cycle: Cycle) -> FilterAnswer:
@@ -187,10 +187,11 @@ class AnswerCache:
         """What the answers of the plugin go by; None if they are not kept."""
         if plugin.signs:
             return plugin.sign(cycle)
-        signature = self._signatures.get(reads.pod)
+        fields = int(reads.pod)
+        signature = self._signatures.get(fields)
         if signature is None:
-            signature = self._signatures[reads.pod] = Signature(reads.pod)
-        return (reads.pod, signature.of(cycle.pod, cycle.facts))
+            signature = self._signatures[fields] = Signature(reads.pod)
+        return fields, signature.of(cycle.pod, cycle.facts)
 
     def log_of(self, *scopes: Scope) -> ChangeLog[int]:
         """The rows where answers of any of these scopes may have changed."""

@@ -11,18 +11,10 @@ from kubesched.framework.answers import AnswerCache, ScoreAnswer, ask_about_some
 from kubesched.framework.cycle import Cycle, bound_call
 from kubesched.framework.nodes import Nodes, WhatIf
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
-from kubesched.framework.reads import PodFields, Reads, Scope, is_shared
+from kubesched.framework.reads import SkipRule
 from kubesched.framework.status import Status
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
-from kubesched.state.facts import PodFacts
-
-
-def _skips_class(reads: Reads, facts: PodFacts) -> bool:
-    """Whether a SKIP for a pod holds for all pods that share its facts without node names."""
-    if reads.cluster is not Scope.NOTHING or not is_shared(reads.pod):
-        return False
-    return not reads.pod & PodFields.NODE_NAMES or facts.without_node_names is facts
 
 
 class BoundPreFilter:
@@ -34,7 +26,7 @@ class BoundPreFilter:
         self.plugin = plugin
         self.name = plugin.name
         self.pre_filter = bound_call(plugin.name, "PreFilter", plugin.pre_filter)
-        self.skips_class = partial(_skips_class, plugin.pre_filter_reads)
+        self.skips_class = SkipRule(plugin.pre_filter_reads).holds_for_class
 
 
 class BoundFilter:
@@ -105,7 +97,7 @@ class BoundPreScore:
         self.plugin = plugin
         self.name = plugin.name
         self.pre_score = bound_call(plugin.name, "PreScore", plugin.pre_score)
-        self.skips_class = partial(_skips_class, plugin.pre_score_reads)
+        self.skips_class = SkipRule(plugin.pre_score_reads).holds_for_class
 
 
 class BoundScore:

@@ -45,8 +45,8 @@ class Trace:
     pre_filter: PreFilterOutcome | None = None
     filter_outcome: FilterOutcome | None = None
     scores: Scores | None = None
-    post_filter_answers: dict[str, PostFilterAnswer] = field(default_factory=dict)
-    """By plugin."""
+    post_filter_answers: dict[str, PostFilterAnswer] | None = None
+    """By plugin; None if none was asked."""
 
 
 @dataclass(slots=True)

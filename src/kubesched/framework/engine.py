@@ -115,8 +115,8 @@ class Engine:
         if within is not None or not makes_room:
             cycle.within, cycle.makes_room = within, makes_room
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
-        is_special = explain or within is not None or extender_answers is not None or not makes_room
-        repeats = profile.repeats_failures and not is_special
+        repeats = profile.repeats_failures and makes_room and not explain
+        repeats = repeats and within is None and extender_answers is None
         try:
             known = self._repeated.find(cycle, profile) if repeats else None
             if known is not None:
@@ -196,12 +196,17 @@ class Engine:
     def _repeat(self, known: Decision, decision: Decision, cycle: Cycle, profile: BoundProfile) -> None:
         """Decide as for a pod with the same signature. Post-filters that declare nothing are asked."""
         cycle.skipped_filters = known.cycle.skipped_filters
-        decision.outcome, decision.diagnosis = known.outcome, known.diagnosis
-        decision.trace = replace(known.trace, post_filter_answers=dict(known.trace.post_filter_answers))
-        for name in profile.undeclared:
-            decision.trace.post_filter_answers.pop(name, None)
-        for point in ("PreFilter", "Filter"):
-            cycle.lap(point)
+        decision.outcome, decision.diagnosis, decision.trace = known.outcome, known.diagnosis, known.trace
+        if cycle.watch is not None:
+            cycle.watch.lap("PreFilter")
+            cycle.watch.lap("Filter")
+        if not profile.undeclared:
+            decision.post_filter, decision.post_filter_status = known.post_filter, known.post_filter_status
+            cycle.lap("PostFilter", known.post_filter_status)
+            return
+        answers = known.trace.post_filter_answers or {}
+        declared = {name: answer for name, answer in answers.items() if name not in profile.undeclared}
+        decision.trace = replace(known.trace, post_filter_answers=declared)
         assert known.diagnosis is not None
         self._fail(decision, cycle, profile, known.diagnosis)
 
@@ -364,6 +369,8 @@ class Engine:
         if not cycle.makes_room:
             return
         known = decision.trace.post_filter_answers
+        if known is None:
+            known = decision.trace.post_filter_answers = {}
         found: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""

@@ -67,7 +67,7 @@ class FilterRunner:
                 continue
             if answer is SKIP:
                 skipped.append(plugin.name)
-                if plan is None and plugin.skips_class(cycle.facts):
+                if plan is None and plugin.skips_class(cycle.pod, cycle.facts):
                     for_all.append(plugin.name)
             elif isinstance(answer, Status):
                 if answer.code is Code.UNSCHEDULABLE:

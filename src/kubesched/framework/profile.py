@@ -6,11 +6,10 @@ its own order and weights first, what it disables stays out.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from kubesched.api.errors import UserError
-from kubesched.api.pod import Pod
 from kubesched.config import Plugin as PluginEntry
 from kubesched.config import PluginSet
 from kubesched.config import Profile as ProfileConfig
@@ -31,7 +30,6 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.reads import UNDECLARED, Signature, union_of
 from kubesched.framework.status import MAX_NODE_SCORE
-from kubesched.state.facts import PodFacts
 
 P = TypeVar("P", bound=Plugin)
 
@@ -75,17 +73,12 @@ class Profile:
         ]
         self.undeclared = frozenset(name for name, read in reads if read == UNDECLARED)
         """Plugins that can reject a pod, and do not declare what they read: they may tell any two pods apart."""
-        self._signature = Signature(union_of(read.pod for _, read in reads if read != UNDECLARED))
+        self.signature = Signature(union_of(read.pod for _, read in reads if read != UNDECLARED)).of
+        """Of a pod and its facts: equal for pods that all plugins which can reject a pod treat alike at the same
+        moment, but for `undeclared`. A tuple if it has parts that are the pod's own, as hardly another pod has."""
         scored = (*config.plugins.placement_score.enabled, *multi_point)
         self._placement_weights = {entry.name: entry.weight or 1 for entry in reversed(scored)}
         self.weights = self._weights((*config.plugins.score.enabled, *multi_point))
-
-    def signature(self, pod: Pod, facts: PodFacts) -> Hashable:
-        """Equal for pods that all plugins which can reject a pod treat alike at the same moment, but for `undeclared`.
-
-        A tuple if it has parts that are the pod's own, so that hardly another pod has the same.
-        """
-        return self._signature.of(pod, facts)
 
     def at(self, point: str, kind: type[P]) -> tuple[P, ...]:
         """The plugins of an extension point, in the order in which they run."""

@@ -6,7 +6,7 @@ answers of several plugins together, and of decisions about pods that found no n
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from enum import Enum, IntFlag
 from functools import reduce
 from hashlib import blake2b
@@ -69,6 +69,8 @@ class Scope(Enum):
 
     NOTHING = "nothing"
     """The pod alone."""
+    CLAIMS = "claims"
+    """Objects that the pod's volumes, resource claims and extended resources lead to: nothing, if it has none."""
     NODE_OBJECT = "node object"
     """Only the node object: labels, taints, images. Not asked again when pods come and go there."""
     NODE_TOTALS = "node totals"
@@ -113,27 +115,31 @@ def union_of(fields: Iterable[PodFields]) -> PodFields:
 class Signature:
     """Signs pods by some of their fields: pods that are equal in these have equal signatures."""
 
-    __slots__ = ("_by_digest", "_has_own_parts", "_ignores_node_names", "_reads_claims", "fields")
+    __slots__ = ("_fields", "_reads_claims", "_reads_node_names", "of")
 
     def __init__(self, fields: PodFields) -> None:
-        self.fields = fields
-        self._by_digest = not fields & EQUIVALENT & ~_SPEC_ONLY
-        self._ignores_node_names = not fields & PodFields.NODE_NAMES
-        self._has_own_parts = bool(fields & (PodFields.ANNOTATIONS | PodFields.STATUS | PodFields.NAME))
+        self._fields = int(fields)  # whose operators are many times faster than those of flags
+        self._reads_node_names = bool(fields & PodFields.NODE_NAMES)
         self._reads_claims = bool(fields & (PodFields.CLAIM_NAMES | PodFields.RESOURCE_CLAIMS))
+        self.of: Callable[[Pod, PodFacts], Hashable] = self._by_facts
+        """Of a pod with its facts: those facts, or a digest, where equivalent pods share it; else a tuple."""
+        if not fields:
+            self.of = _nothing
+        elif fields & (PodFields.ANNOTATIONS | PodFields.STATUS | PodFields.NAME):
+            self.of = self._by_own_parts
+        elif not fields & EQUIVALENT & ~_SPEC_ONLY and not self._reads_claims:
+            self.of = self._by_digest
 
-    def of(self, pod: Pod, facts: PodFacts) -> Hashable:
-        """The facts themselves, or a digest, where that is all there is to it: then equivalent pods share it."""
-        if self._ignores_node_names:
-            facts = facts.without_node_names
-        if self._has_own_parts or (self._reads_claims and facts.has_own_claims):
-            return (facts, *self._own_parts(pod, facts))
-        if not self._by_digest:
-            return facts
-        return facts.derived(_digest_of_spec, pod) if self.fields else None
+    def _by_digest(self, pod: Pod, facts: PodFacts) -> Hashable:
+        return (facts if self._reads_node_names else facts.without_node_names).derived(_digest_of_spec, pod)
 
-    def _own_parts(self, pod: Pod, facts: PodFacts) -> list[Hashable]:
-        fields, own = self.fields, list[Hashable]()
+    def _by_facts(self, pod: Pod, facts: PodFacts) -> Hashable:
+        if self._reads_claims and facts.has_own_claims:
+            return self._by_own_parts(pod, facts)
+        return facts if self._reads_node_names else facts.without_node_names
+
+    def _by_own_parts(self, pod: Pod, facts: PodFacts) -> Hashable:
+        fields, own = self._fields, list[Hashable]()
         has_claims = fields & PodFields.RESOURCE_CLAIMS and (pod.spec.resource_claims or facts.extended)
         has_ephemeral = fields & PodFields.CLAIM_NAMES and any(volume.ephemeral for volume in pod.spec.volumes)
         if fields & PodFields.NAME or has_claims or has_ephemeral:
@@ -144,7 +150,30 @@ class Signature:
             own.append(frozenset(pod.metadata.annotations.items()))
         if fields & PodFields.STATUS:
             own.append(_encode(pod.status))
-        return own
+        shared = facts if self._reads_node_names else facts.without_node_names
+        return (shared, *own) if own else shared
+
+
+class SkipRule:
+    """Whether a SKIP for a pod holds for its class: for all pods that share its facts without node names."""
+
+    __slots__ = ("_goes_by_claims", "_is_of_class", "_reads_node_names")
+
+    def __init__(self, reads: Reads) -> None:
+        self._goes_by_claims = reads.cluster is Scope.CLAIMS
+        self._is_of_class = reads.cluster in (Scope.NOTHING, Scope.CLAIMS) and is_shared(
+            reads.pod & ~PodFields.RESOURCE_CLAIMS
+        )
+        self._reads_node_names = bool(reads.pod & PodFields.NODE_NAMES)
+
+    def holds_for_class(self, pod: Pod, facts: PodFacts) -> bool:
+        if not self._is_of_class or (self._goes_by_claims and (pod.spec.volumes or facts.has_own_claims)):
+            return False
+        return not self._reads_node_names or facts.without_node_names is facts
+
+
+def _nothing(pod: Pod, facts: PodFacts) -> Hashable:
+    return ()
 
 
 def _digest_of_spec(pod: Pod) -> bytes:

@@ -34,8 +34,7 @@ class RepeatedFailures:
         if self._version != self._state.version:
             self._known.clear()
             return None
-        key = self._key(cycle, profile)
-        known = None if key is None else self._known.get(key)
+        known = self._known.get(self._key(cycle, profile))
         if known is None or not profile.undeclared:
             return known
         outcome, skipped = known.trace.filter_outcome, known.cycle.skipped_filters
@@ -62,7 +61,10 @@ class RepeatedFailures:
             self._known[key] = decision
 
     def _key(self, cycle: Cycle, profile: BoundProfile) -> Hashable | None:
-        """None for a pod that is unlike all others: large, changed meanwhile, nominated, or with claims of its own."""
+        """None for a pod that is unlike all others: large, changed meanwhile, nominated, or with claims of its own.
+
+        A signature that is no tuple comes from the spec, which names the profile.
+        """
         pod = cycle.pod
         if (
             cycle.latest is not pod
@@ -72,4 +74,4 @@ class RepeatedFailures:
         ):
             return None
         signature = profile.signature(pod, cycle.facts)
-        return None if isinstance(signature, tuple) else (profile.name, signature)
+        return None if type(signature) is tuple else signature

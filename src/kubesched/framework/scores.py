@@ -210,7 +210,7 @@ class ScoreRunner:
                 result.broken = error(f'running PreScore plugin "{plugin.name}": {status.message}')
                 return None
             skipped.append(plugin.name)
-            if known is None and plugin.skips_class(cycle.facts):
+            if known is None and plugin.skips_class(cycle.pod, cycle.facts):
                 for_all.append(plugin.name)
         if known is None:
             cycle.facts.without_node_names.keep(self._plan_key, self._plan(tuple(for_all)))

@@ -64,7 +64,8 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     name = "VolumeRestrictions"
     adjusts = True
-    pre_filter_reads = filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLUSTER)
+    pre_filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLAIMS)
+    filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLUSTER)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (

@@ -55,7 +55,8 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Rejects nodes in zones from which a volume of the pod cannot be reached."""
 
     name = "VolumeZone"
-    pre_filter_reads = filter_reads = Reads(PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.OBJECTS)
+    pre_filter_reads = Reads(PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLAIMS)
+    filter_reads = Reads(PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.OBJECTS)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (

@@ -98,7 +98,8 @@ class DynamicResources(
     """
 
     name = NOTES.name
-    pre_filter_reads = filter_reads = post_filter_reads = Reads(
+    pre_filter_reads = Reads(PodFields.SPEC | PodFields.RESOURCE_CLAIMS | PodFields.NAMESPACE, Scope.CLAIMS)
+    filter_reads = post_filter_reads = Reads(
         PodFields.SPEC | PodFields.RESOURCE_CLAIMS | PodFields.NAMESPACE, Scope.CLUSTER
     )
     score_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)

@@ -52,9 +52,8 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     """Bound volumes must be in reach; for claims that wait for their first consumer one must be found or made."""
 
     name = "VolumeBinding"
-    pre_filter_reads = filter_reads = score_reads = Reads(
-        PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.OBJECTS
-    )
+    pre_filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLAIMS)
+    filter_reads = score_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.OBJECTS)
     pre_score_reads = Reads(PodFields.NONE, Scope.NOTHING)
 
     def __init__(self, args: VolumeBindingArgs | None = None, context: PluginContext | None = None) -> None:
