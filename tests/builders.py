@@ -40,7 +40,7 @@ def make_engine(
     """An engine under a configuration (see `profile_of`), the default one if there is none, with the state's features.
 
     `plugins` are known besides those in tree; `draw` chooses among equals, by default the first. With `row_by_row` all
-    filters heed all pods, so that rows with pods that might come or go are looked at one at a time.
+    filters depend on all pods, so that rows with pods that might come or go are looked at one at a time.
     """
     features = state.features
     read = configuration.from_plain(config, features=features) if config else configuration.default(features)
@@ -48,8 +48,8 @@ def make_engine(
     profiles = [Profile(profile, registry, context) for profile in read.profiles]
     for plugin in (p for profile in profiles for p in profile.at("filter", FilterPlugin) if row_by_row):
         plugin.looks_at_totals, plugin.looks_at_pods = False, True
-        vars(plugin)["heeds"] = lambda cycle, pod: True
-        vars(plugin)["heeds_any"] = lambda cycle: True
+        vars(plugin)["depends_on_pod"] = lambda cycle, pod: True
+        vars(plugin)["depends_on_pods"] = lambda cycle: True
     return Engine(state, profiles, draw, read.percentage_of_nodes_to_score)
 
 

@@ -30,10 +30,10 @@ from kubesched.framework.plugin import (
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
-    Scope,
     ScorePlugin,
     Section,
 )
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Code, Status, error, unresolvable, unschedulable
 from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.facts import StateKey
@@ -67,6 +67,7 @@ __all__ = [
     "PermitPlugin",
     "PluginContext",
     "Pod",
+    "PodFields",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",
@@ -75,6 +76,7 @@ __all__ = [
     "PreFilterPlugin",
     "PreScorePlugin",
     "QueueSortPlugin",
+    "Reads",
     "ReservePlugin",
     "Scope",
     "ScorePlugin",

@@ -1,11 +1,12 @@
-"""Answers of plugins, kept per question and repaired for the rows that changed.
+"""Answers of plugins, kept per signature of the pod and repaired for the rows that changed.
 
-Pods of one ReplicaSet ask the same question, and between two of them one row of the table changes. So the answer to
+Pods of one ReplicaSet have one signature, and between two of them one row of the table changes. So the answer to
 the second is the answer to the first with one row asked again. This is what makes looking at every node cheap.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Rejections
 from kubesched.framework.nodes import FewNodes, Nodes
-from kubesched.framework.plugin import ASKED_ANEW, FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, Plugin, ScorePlugin
+from kubesched.framework.reads import Reads, Scope, Signature
 from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.changes import ChangeLog
@@ -22,8 +24,8 @@ from kubesched.state.columns import Bool, Int32, Int64
 
 _BYTES_KEPT = 64 << 20
 _BYTES_PER_ANSWER = 4096
-"""What an answer costs besides, at most, if its question is an ordinary one."""
-_BYTES_OF_LARGE_QUESTIONS = 1 << 20
+"""What an answer costs besides, at most, if its key is an ordinary one."""
+_BYTES_OF_LARGE_KEYS = 1 << 20
 _FEW = 4
 """Up to so many rows are asked about one at a time, where a plugin can: NumPy takes longer to start than to work."""
 
@@ -31,10 +33,12 @@ _FEW = 4
 class FilterAnswer:
     """The rejection ids of one filter on all rows."""
 
-    __slots__ = ("ids", "passes", "position", "rejected_count", "rejections")
+    __slots__ = ("ids", "is_signed", "passes", "position", "rejected_count", "rejections")
 
-    def __init__(self, ids: Int32, rejections: Rejections, position: int) -> None:
+    def __init__(self, ids: Int32, rejections: Rejections, position: int, *, is_signed: bool = True) -> None:
         self.position = position
+        self.is_signed = is_signed
+        """False if an equivalent pod may get another answer."""
         self.ids = ids
         self.rejections = rejections
         self.passes: Bool = ids == 0
@@ -55,12 +59,12 @@ class ScoreAnswer:
     Scores in range are kept in 32 bits: half the memory to go through for every pod.
     """
 
-    __slots__ = ("asked_anew", "in_range", "position", "scores")
+    __slots__ = ("in_range", "is_signed", "position", "scores")
 
-    def __init__(self, scores: Int64 | int, position: int, *, asked_anew: bool = False) -> None:
+    def __init__(self, scores: Int64 | int, position: int, *, is_signed: bool = True) -> None:
         self.position = position
-        self.asked_anew = asked_anew
-        """An equivalent pod may get other scores."""
+        self.is_signed = is_signed
+        """False if an equivalent pod may get other scores."""
         self.in_range = all_in_range(scores)
         self.scores: Int64 | Int32 | int = scores
         if self.in_range and not isinstance(scores, int):
@@ -98,8 +102,11 @@ def ask_for_ids(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes) -> Int32:
 
 
 def _ask_anew(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int) -> list[int]:
-    """The same of so many rows that changed. Who looks at node objects does not find one on a row that is dead now."""
-    if plugin.filter_scope is Scope.NODE_OBJECT:
+    """The same of so many rows that changed.
+
+    Filters of node objects are asked for columns: a deleted node has no object.
+    """
+    if plugin.filter_reads.cluster in (Scope.NODE_OBJECT, Scope.OBJECTS):
         found: list[int] = ask_for_ids(plugin, cycle, nodes).tolist()
         return found
     return ask_about_some(plugin, cycle, nodes, count)
@@ -114,18 +121,24 @@ def ask_about_some(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int)
 
 
 class AnswerCache:
-    """The answers of all plugins of narrow scope, the least recently used forgotten first."""
+    """Answers by plugin and signature of the pod, the least recently used forgotten first."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._filters: RecentlyUsed[FilterAnswer] = _recently_used()
         self._scores: RecentlyUsed[ScoreAnswer] = _recently_used()
+        self._signatures: dict[int, Signature] = {}
         self._repair: tuple[ChangeLog[int], int, int, list[int], Nodes] | None = None
 
     def ask_filter(self, plugin: FilterPlugin, cycle: Cycle) -> FilterAnswer:
-        """The current answer of a filter: asked now if the question is new, else repaired where rows changed."""
-        key = (plugin, plugin.filter_question(cycle))
-        log = self.log_of(plugin.filter_scope)
+        """The current answer of a filter: asked now if the signature is new, else repaired where rows changed."""
+        log = self.log_of(plugin.filter_reads.cluster)
+        signature = self._sign(plugin, plugin.filter_reads, cycle)
+        if signature is None:
+            return FilterAnswer(
+                ask_for_ids(plugin, cycle, Nodes(self._state)), plugin.rejections, log.position, is_signed=False
+            )
+        key = (plugin, signature)
         answer = self._filters.get(key)
         if answer is not None and answer.rejections is not plugin.rejections:
             answer = None
@@ -145,11 +158,11 @@ class AnswerCache:
 
     def ask_score(self, plugin: ScorePlugin, cycle: Cycle) -> ScoreAnswer:
         """As `ask_filter`, for scores before normalisation."""
-        question = plugin.score_question(cycle)
-        log, size = self.log_of(plugin.score_scope), self._state.nodes.size
-        if question is ASKED_ANEW:
-            return ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position, asked_anew=True)
-        key = (plugin, question)
+        log, size = self.log_of(plugin.score_reads.cluster), self._state.nodes.size
+        signature = self._sign(plugin, plugin.score_reads, cycle)
+        if signature is None:
+            return ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position, is_signed=False)
+        key = (plugin, signature)
         answer = self._scores.get(key)
         if answer is not None and answer.position != log.position:
             known = size if isinstance(answer.scores, int) else len(answer.scores)
@@ -169,6 +182,16 @@ class AnswerCache:
             answer = ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position)
             self._scores.put(key, answer, self._most(8))
         return answer
+
+    def _sign(self, plugin: Plugin, reads: Reads, cycle: Cycle) -> Hashable:
+        """What the answers of the plugin go by; None if they are not kept."""
+        if plugin.signs:
+            return plugin.sign(cycle)
+        fields = int(reads.pod)
+        signature = self._signatures.get(fields)
+        if signature is None:
+            signature = self._signatures[fields] = Signature(reads.pod)
+        return fields, signature.of(cycle.pod, cycle.facts)
 
     def log_of(self, *scopes: Scope) -> ChangeLog[int]:
         """The rows where answers of any of these scopes may have changed."""
@@ -201,4 +224,4 @@ class AnswerCache:
 
 
 def _recently_used() -> RecentlyUsed[Any]:
-    return RecentlyUsed(ordinary=_BYTES_PER_ANSWER, large=_BYTES_OF_LARGE_QUESTIONS)
+    return RecentlyUsed(ordinary=_BYTES_PER_ANSWER, large=_BYTES_OF_LARGE_KEYS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.framework.answers import AnswerCache
+from kubesched.framework.cycle import bound_call
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.extender import Extender
 from kubesched.framework.filters import FilterRunner
@@ -33,7 +34,10 @@ class BoundProfile:
     ) -> None:
         self.name = profile.name
         self.pre_enqueue = profile.at("pre_enqueue", PreEnqueuePlugin)
-        self.post_filters = profile.at("post_filter", PostFilterPlugin)
+        self.post_filters = tuple(
+            (plugin.name, bound_call(plugin.name, "PostFilter", plugin.post_filter))
+            for plugin in profile.at("post_filter", PostFilterPlugin)
+        )
         self.filters = FilterRunner(
             state,
             profile.at("pre_filter", PreFilterPlugin),
@@ -44,5 +48,8 @@ class BoundProfile:
         self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers, equivalence)
         self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
         """Whether there is nothing by which one node that fits could be better than another."""
-        self.judges_equals_alike = profile.judges_equals_alike and not state.features.pod_groups
+        self.signature = profile.signature
+        self.undeclared = profile.undeclared
+        self.repeats_failures = not state.features.pod_groups
+        """Whether the version of the state covers all that a decision depends on."""
         self.percentage = profile.percentage_of_nodes_to_score

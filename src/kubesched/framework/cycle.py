@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
 from kubesched.framework.budget import UNLIMITED, Budget
-from kubesched.framework.errors import NotDecidedError, PluginError
+from kubesched.framework.errors import Blame, NotDecidedError, PluginError
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
@@ -20,6 +20,7 @@ from kubesched.state.facts import PodFacts, StateKey
 T = TypeVar("T")
 
 _NOBODY: frozenset[str] = frozenset()
+_NOTHING = object()
 
 Deferred = Callable[[], Awaitable[Status | None]]
 """Work that may wait. What it answers, if anything, is what could not be done."""
@@ -95,28 +96,16 @@ class Cycle:
         return self.facts.fingerprint, frozenset(self.pod.metadata.annotations.items())
 
     def ask(self, plugin: str, point: str, method: Callable[..., T], *about: Any) -> T:
-        """The answer of one plugin, measured if this attempt is looked into. What it raises is its PluginError."""
-        try:
-            if self.watch_of_plugins is None:
-                return method(*about)
-            return self.watch_of_plugins.timed(plugin, point, method, *about)
-        except (PluginError, NotDecidedError):
-            raise
-        except Exception as error:
-            raise PluginError(plugin, error) from error
+        """The answer of one plugin to a call that is not bound once (see `bound_call`)."""
+        return bound_call(plugin, point, method)(*about)
 
     async def wait_for(self, plugin: str, point: str, method: Callable[..., Any], *about: Any) -> Any:
         """As `ask`, of a method that may be `async def`."""
-        watch = self.watch_of_plugins
-        try:
-            if watch is not None:
-                return await watch.timed_wait(plugin, point, method, *about)
+        with Blame(plugin):
+            if self.watch_of_plugins is not None:
+                return await self.watch_of_plugins.timed_wait(plugin, point, method, *about)
             answer = method(*about)
             return await answer if type(answer) is CoroutineType or isawaitable(answer) else answer
-        except (PluginError, NotDecidedError):
-            raise
-        except Exception as error:
-            raise PluginError(plugin, error) from error
 
     def start_lap(self) -> None:
         """What has passed since the last extension point belongs to none."""
@@ -132,6 +121,10 @@ class Cycle:
         """From a plugin that may not wait: have this done before the pod goes back to the queue, now that it failed."""
         self.deferred += (work,)
 
+    def share_notes(self, other: Cycle) -> None:
+        """Go on with the notes of an attempt at a pod with the same signature, but for what is noted here already."""
+        self._notes = other._notes | self._notes
+
     def write(self, key: StateKey[T], note: T) -> None:
         """Note something for a later extension point of this attempt."""
         self._notes[key] = note
@@ -146,3 +139,26 @@ class Cycle:
     def find(self, key: StateKey[T]) -> T | None:
         """As `read`; None if nothing was written."""
         return self._notes.get(key)
+
+
+def bound_call(plugin: str, point: str, method: Callable[..., T]) -> Callable[..., T]:
+    """A call of a plugin, made once per profile. Its first argument is the cycle.
+
+    It is measured if the attempt is looked into, and what it raises is a PluginError of the plugin: but for what says
+    that the attempt cannot be decided now (NotDecidedError).
+    """
+
+    def call(cycle: Cycle, about: Any = _NOTHING, *more: Any) -> T:
+        try:
+            if cycle.watch_of_plugins is not None:
+                subjects = () if about is _NOTHING else (about, *more)
+                return cycle.watch_of_plugins.timed(plugin, point, method, cycle, *subjects)
+            if more:
+                return method(cycle, about, *more)
+            return method(cycle) if about is _NOTHING else method(cycle, about)  # the usual calls, and the fastest
+        except (PluginError, NotDecidedError):
+            raise
+        except Exception as error:
+            raise PluginError(plugin, error) from error
+
+    return call

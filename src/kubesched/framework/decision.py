@@ -35,6 +35,9 @@ class Draw(NamedTuple):
 ONLY_ONE = Draw()
 
 
+PostFilterAnswer = tuple[PostFilterResult | None, Status | None]
+
+
 @dataclass(slots=True)
 class Trace:
     """Everything that was asked and answered on the way. Valid until the cluster state changes."""
@@ -42,6 +45,8 @@ class Trace:
     pre_filter: PreFilterOutcome | None = None
     filter_outcome: FilterOutcome | None = None
     scores: Scores | None = None
+    post_filter_answers: dict[str, PostFilterAnswer] | None = None
+    """By plugin; None if none was asked."""
 
 
 @dataclass(slots=True)

@@ -6,7 +6,8 @@ plugins the same questions; it only goes on asking where the answer is already c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Draw, Outcome
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.equivalence import EquivalenceCache
-from kubesched.framework.errors import PluginError, blaming
+from kubesched.framework.errors import Blame, PluginError
 from kubesched.framework.extender import AnswersOutdatedError, Extender, ExtenderAnswers, ExtenderError, Point
 from kubesched.framework.filters import Asked
 from kubesched.framework.plugin import PostFilterResult
@@ -77,7 +78,7 @@ class Engine:
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """What keeps the pod from being looked at at all, if a PreEnqueue plugin does."""
         for plugin in self._profiles[pod.spec.scheduler_name].pre_enqueue:
-            with blaming(plugin.name):
+            with Blame(plugin.name):
                 status = plugin.pre_enqueue(pod, self.state)
             if status is not None:
                 return status.by(plugin.name)
@@ -114,13 +115,16 @@ class Engine:
         if within is not None or not makes_room:
             cycle.within, cycle.makes_room = within, makes_room
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
-        is_usual = profile.judges_equals_alike and not (explain or within is not None or extender_answers is not None)
+        repeats = profile.repeats_failures and makes_room and not explain
+        repeats = repeats and within is None and extender_answers is None
         try:
-            if is_usual and makes_room and self._repeated.repeat(decision):
+            known = self._repeated.find(cycle, profile) if repeats else None
+            if known is not None:
+                self._repeat(known, decision, cycle, profile)
                 return decision
             self._decide(decision, cycle, profile, explain)
-            if is_usual and makes_room:
-                self._repeated.note(decision)
+            if repeats:
+                self._repeated.note(decision, profile)
         except AnswersOutdatedError:
             assert extender_answers is not None
             extender_answers.renew()
@@ -148,6 +152,10 @@ class Engine:
         """How many pods like this one each row could take, one after another; None if only deciding tells."""
         cycle = Cycle(pod, self.state, budget=self.budget)
         return self._profiles[pod.spec.scheduler_name].filters.capacities(cycle)
+
+    def signature(self, pod: Pod) -> Hashable:
+        """Equal for pods that all plugins of their profile that declare what they read treat alike (`Profile`)."""
+        return self._profiles[pod.spec.scheduler_name].signature(pod, self.state.facts(pod))
 
     def answers_for(self, pod: Pod, kind: type[ExtenderAnswers] = ExtenderAnswers) -> ExtenderAnswers | None:
         """For the answers of extenders in one attempt at a pod; None if no extender has a say."""
@@ -184,6 +192,23 @@ class Engine:
             if not explain:
                 return
         self._search(decision, cycle, profile, pre_filter, nominated, explain)
+
+    def _repeat(self, known: Decision, decision: Decision, cycle: Cycle, profile: BoundProfile) -> None:
+        """Decide as for a pod with the same signature. Post-filters that declare nothing are asked."""
+        cycle.skipped_filters = known.cycle.skipped_filters
+        decision.outcome, decision.diagnosis, decision.trace = known.outcome, known.diagnosis, known.trace
+        if cycle.watch is not None:
+            cycle.watch.lap("PreFilter")
+            cycle.watch.lap("Filter")
+        if not profile.undeclared:
+            decision.post_filter, decision.post_filter_status = known.post_filter, known.post_filter_status
+            cycle.lap("PostFilter", known.post_filter_status)
+            return
+        answers = known.trace.post_filter_answers or {}
+        declared = {name: answer for name, answer in answers.items() if name not in profile.undeclared}
+        decision.trace = replace(known.trace, post_filter_answers=declared)
+        assert known.diagnosis is not None
+        self._fail(decision, cycle, profile, known.diagnosis)
 
     def _try_nominated(self, cycle: Cycle, profile: BoundProfile) -> int | tuple[int, Status] | None:
         """The nominated node is taken if it fits, whatever else there is. Its row, or why it does not fit."""
@@ -343,23 +368,28 @@ class Engine:
         decision.diagnosis = diagnosis
         if not cycle.makes_room:
             return
+        known = decision.trace.post_filter_answers
+        if known is None:
+            known = decision.trace.post_filter_answers = {}
         found: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
-        for plugin in profile.post_filters:
-            about = (cycle, diagnosis, profile.filters)
-            result, status = cycle.ask(plugin.name, "PostFilter", plugin.post_filter, *about)
+        for name, post_filter in profile.post_filters:
+            answer = known.get(name)
+            if answer is None:
+                answer = known[name] = post_filter(cycle, diagnosis, profile.filters)
+            result, status = answer
             if status is None:
                 decision.post_filter = result
                 return
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE or not status.is_rejection:
                 found = result if status.is_rejection else None
-                decision.post_filter, decision.post_filter_status = found, status.by(plugin.name)
+                decision.post_filter, decision.post_filter_status = found, status.by(name)
                 return
             if found is None or found.nominated is None or (result is not None and result.nominated is not None):
                 found = result or found
             reasons += status.reasons
-            rejector = rejector or plugin.name
+            rejector = rejector or name
         decision.post_filter = found
         if profile.post_filters:
             decision.post_filter_status = unschedulable(*reasons).by(rejector)

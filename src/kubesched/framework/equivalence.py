@@ -1,7 +1,7 @@
 """The equivalence cache: what plugins that look at one node at a time say of all pods of an equivalence class.
 
-Pods are equivalent if they have the same `PodFacts`, as those of one ReplicaSet have; and, to plugins that look at
-nothing but the spec, all that have the same spec, as those of an indexed Job, of which each has a label of its own.
+Pods are equivalent if they are equal in all fields that the plugins declare to read (`Signature`): those of one
+ReplicaSet; and, to plugins that read nothing but the spec, those of an indexed Job, whose labels differ.
 Between two of them one row changes. So which rows pass those filters together, and what those scores add up to, is kept
 per class, and one row of it is worked out anew: a few numbers, no column. Which plugin rejected a row and why is not
 kept here; the filters are asked for that when a pod fits nowhere, or when the decision is explained.
@@ -11,29 +11,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from hashlib import blake2b
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 
-from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache
+from kubesched.framework.bound_plugins import BoundFilter, BoundScore
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import PassingRows
-from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.reads import Scope, Signature, union_of
 from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
-from kubesched.state.facts import resize_in, without_claim_names
 
 K = TypeVar("K", bound="Kept")
-
-_encode = msgspec.json.Encoder().encode
 
 _BYTES_KEPT = 40 << 20
 _BYTES_PER_CLASS = 8_000
@@ -66,7 +60,7 @@ class Passes(Kept):
         self,
         by_objects: Bool,
         rows: Bool,
-        by_pods: tuple[FilterPlugin, ...],
+        by_pods: tuple[BoundFilter, ...],
         log: ChangeLog[int],
         object_position: int,
     ) -> None:
@@ -81,11 +75,8 @@ class Passes(Kept):
             passes = bool(self._by_objects[row])
             if passes:
                 node = nodes.view(i)
-                for plugin in self._by_pods:
-                    try:
-                        status = plugin.filter_node(cycle, node)
-                    except Exception as error:
-                        raise PluginError(plugin.name, error) from error
+                for bound in self._by_pods:
+                    status = bound.filter_node(cycle, node)
                     if status is not None:
                         if not status.is_rejection:
                             return False
@@ -96,27 +87,27 @@ class Passes(Kept):
         return True
 
 
-WeightedScores = tuple[tuple[ScorePlugin, int], ...]
+BoundScores = tuple[BoundScore, ...]
 
 
 class ScoreGroup:
     """Scores that are answered together. Compared by identity, so that it is a cheap key."""
 
-    __slots__ = ("looks_only_at_spec", "scores")
+    __slots__ = ("scores", "signature")
 
-    def __init__(self, scores: WeightedScores) -> None:
+    def __init__(self, scores: BoundScores) -> None:
         self.scores = scores
-        self.looks_only_at_spec = all(plugin.looks_only_at_spec for plugin, _ in scores)
+        self.signature = Signature(union_of(bound.plugin.score_reads.pod for bound in scores))
 
 
 class FilterGroup:
     """Filters that are answered together, likewise."""
 
-    __slots__ = ("filters", "looks_only_at_spec")
+    __slots__ = ("filters", "signature")
 
-    def __init__(self, filters: tuple[FilterPlugin, ...]) -> None:
+    def __init__(self, filters: tuple[BoundFilter, ...]) -> None:
         self.filters = filters
-        self.looks_only_at_spec = all(plugin.looks_only_at_spec for plugin in filters)
+        self.signature = Signature(union_of(bound.plugin.filter_reads.pod for bound in filters))
 
 
 class Totals(Kept):
@@ -127,9 +118,9 @@ class Totals(Kept):
     def __init__(
         self,
         total: Int32,
-        plugins: WeightedScores,
+        plugins: BoundScores,
         constant: int,
-        apart: WeightedScores,
+        apart: BoundScores,
         log: ChangeLog[int],
         object_position: int,
     ) -> None:
@@ -154,14 +145,11 @@ class Totals(Kept):
         for i, row in enumerate(rows):
             node = nodes.view(i)
             total = 0
-            for plugin, weight in self._plugins:
-                try:
-                    score = plugin.score_node(cycle, node)
-                except Exception as error:
-                    raise PluginError(plugin.name, error) from error
+            for bound in self._plugins:
+                score = bound.score_node(cycle, node)
                 if not 0 <= score <= MAX_NODE_SCORE:
                     return False
-                total += weight * score
+                total += bound.weight * score
             self.total[row] = total
             if self._passing is not None:
                 self._of_passing[row] = total if self._passing.rows[row] else -1
@@ -179,13 +167,13 @@ class EquivalenceCache:
 
     def passing_rows(self, cycle: Cycle, group: FilterGroup) -> PassingRows | None:
         """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin."""
-        key = (_class_of(cycle, group), group)
+        key = (group.signature.of(cycle.pod, cycle.facts), group)
         passes = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, group.filters)
         return None if passes is None else passes.passing
 
     def totals(self, cycle: Cycle, group: ScoreGroup) -> Totals | None:
         """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
-        key = (_class_of(cycle, group), group)
+        key = (group.signature.of(cycle.pod, cycle.facts), group)
         return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group.scores)
 
     def _current(self, kept: RecentlyUsed[K], key: Hashable, cycle: Cycle) -> K | None:
@@ -210,68 +198,47 @@ class EquivalenceCache:
         kept.put(key, new, max(16, _BYTES_KEPT // (2 * (bytes_per_row * size + _BYTES_PER_CLASS))))
         return new
 
-    def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
+    def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[BoundFilter, ...]) -> Passes | None:
         table = self._state.nodes
         by_objects = table.live[: table.size].copy()
-        by_pods = tuple(plugin for plugin in filters if plugin.filter_scope is not Scope.NODE_OBJECT)
-        if not all(plugin.answers_both_ways for plugin in by_pods):
+        by_pods = tuple(bound for bound in filters if bound.plugin.filter_reads.cluster is not Scope.NODE_OBJECT)
+        if not all(bound.plugin.answers_both_ways for bound in by_pods):
             return None
         rows = by_objects
-        for plugin in filters:
-            try:
-                answer = self._answers.ask_filter(plugin, cycle)
-            except NotDecidedError:
-                raise
-            except Exception as error:
-                raise PluginError(plugin.name, error) from error
+        for bound in filters:
+            plugin, answer = bound.plugin, bound.cached_answer(cycle)
+            if not answer.is_signed:
+                return None
             if plugin.rejections.has_errors and plugin.rejections.errors_among(answer.ids).any():
                 return None
-            if plugin.filter_scope is Scope.NODE_OBJECT:
+            if plugin.filter_reads.cluster is Scope.NODE_OBJECT:
                 by_objects &= answer.passes
             else:
                 rows = rows & answer.passes
-        log = self._answers.log_of(*(plugin.filter_scope for plugin in by_pods))
+        log = self._answers.log_of(*(bound.plugin.filter_reads.cluster for bound in by_pods))
         passes = Passes(by_objects, rows & by_objects, by_pods, log, table.object_changes.position)
         return self._keep(self._passes, key, passes, bytes_per_row=2)
 
-    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: WeightedScores) -> Totals | None:
+    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: BoundScores) -> Totals | None:
         table = self._state.nodes
         total: Any = np.zeros(table.size, dtype=np.int32)
         constant = 0
         by_pods, apart = [], []
-        for plugin, weight in scores:
-            try:
-                answer = self._answers.ask_score(plugin, cycle)
-                score: Any = answer.scores
-                if plugin.normalizes and isinstance(score, int):
-                    score = plugin.normalize(cycle, score, Nodes(self._state))
-            except NotDecidedError:
-                raise
-            except Exception as error:
-                raise PluginError(plugin.name, error) from error
-            if plugin.score_scope is not Scope.NODE_OBJECT:
-                if not answer.in_range:
+        for bound in scores:
+            answer, score = bound.cached_answer(cycle)
+            if bound.plugin.score_reads.cluster is not Scope.NODE_OBJECT:
+                if not answer.in_range or not answer.is_signed:
                     return None
-                total += answer.scores * weight
-                by_pods.append((plugin, weight))
+                total += answer.scores * bound.weight
+                by_pods.append(bound)
                 continue
-            if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE and not answer.asked_anew:
-                constant += score * weight
+            if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE and answer.is_signed:
+                constant += score * bound.weight
             else:
-                apart.append((plugin, weight))
-        log = self._answers.log_of(*(plugin.score_scope for plugin, _ in by_pods))
+                apart.append(bound)
+        log = self._answers.log_of(*(bound.plugin.score_reads.cluster for bound in by_pods))
         totals = Totals(total, tuple(by_pods), constant, tuple(apart), log, table.object_changes.position)
         return self._keep(self._totals, key, totals, bytes_per_row=8)
-
-
-def _class_of(cycle: Cycle, group: FilterGroup | ScoreGroup) -> Hashable:
-    """What is the same for all pods that the plugins of the group cannot tell apart."""
-    return cycle.facts.derived(_spec_of, cycle.pod) if group.looks_only_at_spec else cycle.facts
-
-
-def _spec_of(pod: Pod) -> bytes:
-    """Equal for pods of the same spec, and short: large ones should be gone from memory when they are deleted."""
-    return blake2b(_encode((without_claim_names(pod.spec), resize_in(pod.status))), digest_size=32).digest()
 
 
 def _recently_used() -> RecentlyUsed[Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from traceback import extract_tb
 
 
@@ -20,15 +19,20 @@ class NotDecidedError(Exception):
     """No mistake of the plugin that was asked: the attempt has to wait for something before it can be decided."""
 
 
-@contextmanager
-def blaming(plugin: str) -> Iterator[None]:
+class Blame:
     """Whatever is raised inside is a PluginError of this plugin, unless it is one of another plugin already."""
-    try:
-        yield
-    except (PluginError, NotDecidedError):
-        raise
-    except Exception as error:
-        raise PluginError(plugin, error) from error
+
+    __slots__ = ("_plugin",)
+
+    def __init__(self, plugin: str) -> None:
+        self._plugin = plugin
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, place: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, PluginError | NotDecidedError):
+            raise PluginError(self._plugin, error) from error
 
 
 def describe(error: BaseException) -> str:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 
-from kubesched.framework.answers import AnswerCache, ask_about_some, ask_for_ids
+from kubesched.framework.answers import AnswerCache
+from kubesched.framework.bound_plugins import BoundFilter, BoundPreFilter
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome, named
 from kubesched.framework.equivalence import EquivalenceCache, FilterGroup
-from kubesched.framework.errors import NotDecidedError, PluginError
+from kubesched.framework.errors import PluginError
 from kubesched.framework.nodes import FewNodes, Nodes, WhatIf
 from kubesched.framework.nominated import NominatedColumns
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.pre_filtering import Plan, PreFilterOutcome
-from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Code, Status, error, unresolvable
+from kubesched.framework.status import SKIP, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, Rows
 from kubesched.state.facts import StateKey
@@ -39,13 +40,14 @@ class FilterRunner:
         equivalence: EquivalenceCache,
     ) -> None:
         self.state = state
-        self.pre_filters = tuple(pre_filters)
+        self.pre_filters = tuple(map(BoundPreFilter, pre_filters))
         self.filters = tuple(filters)
+        self._bound = tuple(BoundFilter(plugin, state, answers) for plugin in filters)
         self._answers = answers
         self._equivalence = equivalence
         self._plan_key = StateKey[Plan]("filters")
         self._plans: dict[frozenset[str], Plan] = {}
-        self._groups: dict[tuple[FilterPlugin, ...], FilterGroup] = {}
+        self._groups: dict[tuple[BoundFilter, ...], FilterGroup] = {}
         self._skips: dict[tuple[frozenset[str], tuple[str, ...]], frozenset[str]] = {}
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
 
@@ -55,25 +57,18 @@ class FilterRunner:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
         if cycle.facts.extended:
             self.state.give_columns(cycle.facts)
-        plan, watch = cycle.facts.kin.find(self._plan_key), cycle.watch_of_plugins
+        plan = cycle.facts.without_node_names.find(self._plan_key)
         outcome = PreFilterOutcome(plan)
         skipped: list[str] = []
         for_all: list[str] = []
         for plugin in self.pre_filters if plan is None else plan.pre_filters:
-            ask = plugin.pre_filter
-            try:  # what `Cycle.ask` does, less a call: this is asked of every pod, several times
-                answer = ask(cycle) if watch is None else watch.timed(plugin.name, "PreFilter", ask, cycle)
-            except NotDecidedError:
-                raise
-            except Exception as failure:
-                raise PluginError(plugin.name, failure) from failure
+            answer = plugin.pre_filter(cycle)
             if answer is None:
                 continue
             if answer is SKIP:
                 skipped.append(plugin.name)
-            elif answer is SKIP_EQUIVALENT:
-                skipped.append(plugin.name)
-                for_all.append(plugin.name)
+                if plan is None and plugin.skips_class(cycle.pod, cycle.facts):
+                    for_all.append(plugin.name)
             elif isinstance(answer, Status):
                 if answer.code is Code.UNSCHEDULABLE:
                     outcome.rejected = answer.by(plugin.name)
@@ -95,7 +90,7 @@ class FilterRunner:
                     return outcome
         if plan is None:
             outcome.plan = self._plan(frozenset(for_all))
-            cycle.facts.kin.keep(self._plan_key, outcome.plan)
+            cycle.facts.without_node_names.keep(self._plan_key, outcome.plan)
         cycle.skipped_filters = self._skipped(plan, skipped)
         return outcome
 
@@ -109,7 +104,7 @@ class FilterRunner:
             found = self._skips[key] = plan.skipped.union(skipped)
         return found
 
-    def _skipped_before(self, last: PreFilterPlugin, plan: Plan | None, skipped: list[str]) -> frozenset[str]:
+    def _skipped_before(self, last: BoundPreFilter, plan: Plan | None, skipped: list[str]) -> frozenset[str]:
         """Plugins that come after the one that rejected the pod were not asked, and so did not skip it."""
         asked = {plugin.name for plugin in self.pre_filters[: self.pre_filters.index(last)]}
         return self._skipped(plan, skipped) & asked
@@ -121,12 +116,8 @@ class FilterRunner:
         return plan
 
     def _plan_without(self, skipped: frozenset[str]) -> Plan:
-        filters = tuple(plugin for plugin in self.filters if plugin.name not in skipped)
-        narrow = tuple(
-            plugin
-            for plugin in filters
-            if plugin.is_columnar and plugin.looks_only_at_facts and plugin.filter_scope is not Scope.CLUSTER
-        )
+        filters = tuple(bound for bound in self._bound if bound.name not in skipped)
+        narrow = tuple(bound for bound in filters if _is_narrow(bound.plugin))
         return Plan(
             skipped,
             tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),
@@ -150,11 +141,12 @@ class FilterRunner:
         if passing is None or not passing.count:
             return None
         outcome = FilterOutcome(passing.rows, passing)
-        for plugin in plan.wide:
-            if plugin.name not in cycle.skipped_filters:
-                ids, passes = cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, outcome.feasible, False)
+        for bound in plan.wide:
+            if bound.name not in cycle.skipped_filters:
+                plugin = bound.plugin
+                ids, passes = bound.ask(cycle, outcome.feasible, False)
                 if plugin.is_columnar:
-                    asked[plugin.name] = ids, passes
+                    asked[bound.name] = ids, passes
                 if ids is not None:
                     if plugin.rejections.has_errors and _first_error(plugin, ids, outcome.feasible) is not None:
                         return None
@@ -184,14 +176,15 @@ class FilterRunner:
             return self._run_on_few(cycle, considered, few)
         outcome = FilterOutcome(considered)
         standing = considered
-        plan = cycle.facts.kin.find(self._plan_key)
-        for plugin in self.filters if plan is None else plan.filters:
-            if plugin.name in cycle.skipped_filters:
+        plan = cycle.facts.without_node_names.find(self._plan_key)
+        for bound in self._bound if plan is None else plan.filters:
+            if bound.name in cycle.skipped_filters:
                 continue
-            known = asked.get(plugin.name) if asked else None
-            ids, passes = known or cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, standing, exhaustive)
+            known = asked.get(bound.name) if asked else None
+            ids, passes = known or bound.ask(cycle, standing, exhaustive)
             if ids is None:
                 continue
+            plugin = bound.plugin
             outcome.columns.append((plugin.rejections, ids))
             if plugin.rejections.has_errors and outcome.broken is None:
                 outcome.broken = _first_error(plugin, ids, standing)
@@ -205,13 +198,14 @@ class FilterRunner:
 
     def _run_on_few(self, cycle: Cycle, considered: Bool, rows: list[int]) -> FilterOutcome:
         outcome, nodes = FilterOutcome(considered), FewNodes(self.state, rows)
-        plan = cycle.facts.kin.find(self._plan_key)
-        for plugin in self.filters if plan is None else plan.filters:
-            if plugin.name in cycle.skipped_filters:
+        plan = cycle.facts.without_node_names.find(self._plan_key)
+        for bound in self._bound if plan is None else plan.filters:
+            if bound.name in cycle.skipped_filters:
                 continue
-            found = cycle.ask(plugin.name, "Filter", ask_about_some, plugin, cycle, nodes, len(rows))
+            found = bound.ask_about_some(cycle, nodes, len(rows))
             if not any(found):
                 continue
+            plugin = bound.plugin
             rejected = {row: rejection_id for row, rejection_id in zip(rows, found, strict=True) if rejection_id}
             ids = np.zeros(len(considered), dtype=np.int32)
             ids[list(rejected)] = list(rejected.values())
@@ -227,20 +221,28 @@ class FilterRunner:
             self._judge_with_nominated(cycle, outcome, considered)
         return outcome
 
-    def _ask(self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
-        """The rejection ids of one filter on all rows and where it passes; no ids if it passes everywhere."""
-        if plugin.filter_scope is not Scope.CLUSTER and plugin.is_columnar:
-            answer = self._answers.ask_filter(plugin, cycle)
-            return (answer.ids, answer.passes) if answer.rejected_count else (None, standing)
-        if plugin.is_columnar:
-            ids = ask_for_ids(plugin, cycle, Nodes(self.state))
-        else:
-            # One node at a time is slow, so only the rows still standing are asked about.
-            asked = np.flatnonzero(self.state.nodes.live[: self.state.nodes.size] if exhaustive else standing)
-            ids = np.zeros(self.state.nodes.size, dtype=np.int32)
-            ids[asked] = plugin.filter(cycle, Nodes(self.state, asked))
-        passes = ids == 0
-        return (None, standing) if passes.all() else (ids, passes)
+    def say_the_same(self, cycle: Cycle, names: Set[str], outcome: FilterOutcome, skipped: Set[str]) -> bool:
+        """Whether these plugins say of this pod what they said, at the same moment, of one that no node fits."""
+        for plugin in self.pre_filters:
+            if plugin.name in names:
+                answer = plugin.pre_filter(cycle)
+                if answer is not (SKIP if plugin.name in skipped else None):
+                    return False
+        columns, standing = dict(outcome.columns), outcome.considered
+        for bound in self._bound:
+            if bound.name in skipped:
+                continue
+            ids = columns.get(bound.plugin.rejections)
+            if bound.name in names:
+                asked, _ = bound.ask(cycle, standing, False)
+                before, after = (0 if column is None else column[standing] for column in (ids, asked))
+                if np.any(before != after):
+                    return False
+            if ids is not None:
+                standing = standing & (ids == 0)
+                if not standing.any():
+                    break
+        return True
 
     def capacities(self, cycle: Cycle) -> Int64 | None:
         """How many pods like this one each row could take, one after another; None if a filter cannot tell."""
@@ -249,13 +251,13 @@ class FilterRunner:
             return None
         nodes = Nodes(self.state)
         room = np.where(self.state.nodes.live[: len(nodes)], np.iinfo(np.int64).max, 0)
-        for plugin in self.filters:
-            if plugin.name in cycle.skipped_filters:
+        for bound in self._bound:
+            if bound.name in cycle.skipped_filters:
                 continue
-            if plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
-                room[~self._answers.ask_filter(plugin, cycle).passes] = 0
+            if bound.goes_by_objects:
+                room[~bound.cached_answer(cycle).passes] = 0
                 continue
-            capacity = plugin.capacity(cycle, nodes)
+            capacity = bound.plugin.capacity(cycle, nodes)
             if capacity is None:
                 return None
             room = np.minimum(room, capacity)
@@ -265,26 +267,13 @@ class FilterRunner:
 
     def check(self, cycle: Cycle, world: WhatIf) -> Status | None:
         """The first rejection of a single row as it might be."""
-        for plugin in self.filters:
-            if plugin.name in cycle.skipped_filters:
+        for bound in self._bound:
+            if bound.name in cycle.skipped_filters:
                 continue
-            try:
-                status = self._check(plugin, cycle, world)
-            except NotDecidedError:
-                raise
-            except Exception as failure:
-                raise PluginError(plugin.name, failure) from failure
+            status = bound.check(cycle, world)
             if status is not None:
-                return named(plugin.name, status)
+                return named(bound.name, status)
         return None
-
-    def _check(self, plugin: FilterPlugin, cycle: Cycle, world: WhatIf) -> Status | None:
-        if plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
-            # Pods come and go in imagination, but the node stays the same: so does the answer.
-            return plugin.rejections.statuses[int(self._answers.ask_filter(plugin, cycle).ids[world.row(0)])]
-        if plugin.answers_both_ways:
-            return plugin.filter_node(cycle, world.view(0))
-        return plugin.rejections.statuses[int(plugin.filter(cycle, world)[0])]
 
     def check_with_nominated(self, cycle: Cycle, world: WhatIf) -> Status | None:
         """The first rejection of a single row, both with and without the pods nominated there that go before."""
@@ -333,7 +322,7 @@ class FilterRunner:
         """Judge these rows again, with the pods nominated there that go before this one.
 
         What looks at node objects says the same as before, and what looks at totals is asked about all rows at once.
-        Filters that look further are asked again, row by row, where they heed one of those pods.
+        Filters that look at pods are asked again, row by row, where they depend on one of those pods.
         """
         ahead = self.state.companion(NominatedColumns).ahead_of(cycle.pod, cycle.priority)
         which = np.flatnonzero(among[ahead.rows])
@@ -343,18 +332,19 @@ class FilterRunner:
         world = WhatIf(self.state, rows)
         ahead.count_in(world, np.arange(len(rows)), which)
         before, judging, none = dict(outcome.columns), ~world.none(), np.zeros(len(rows), dtype=np.int32)
-        for plugin in self.filters:
-            if plugin.name in cycle.skipped_filters:
+        for bound in self._bound:
+            if bound.name in cycle.skipped_filters:
                 continue
+            plugin = bound.plugin
             known = before.get(plugin.rejections)
             ids, singly = (none if known is None else known[rows]), world.none()
             if plugin.looks_at_totals:
-                alone, ids = ids, cycle.ask(plugin.name, "Filter", plugin.filter, cycle, world)
+                alone, ids = ids, bound.filter(cycle, world)
                 if (ids != alone).any():
                     self._reject_for_nominated(outcome, plugin, rows, ids * judging)
                     singly = judging & (alone != 0) & (ids == 0)  # fuller, and all the better
-            elif plugin.looks_at_pods and plugin.heeds_any(cycle):
-                singly = judging & ahead.heeded(partial(plugin.heeds, cycle))[which]
+            elif plugin.looks_at_pods and plugin.depends_on_pods(cycle):
+                singly = judging & ahead.rows_with(partial(plugin.depends_on_pod, cycle))[which]
             for i in np.flatnonzero(singly).tolist():
                 self._judge_singly(cycle, outcome, int(rows[i]), ahead.pods_at(int(which[i])))
             judging &= ~singly & (ids == 0)
@@ -382,6 +372,10 @@ class FilterRunner:
         if outcome.feasible[row]:
             outcome.restrict(outcome.feasible.copy())
             outcome.feasible[row] = False
+
+
+def _is_narrow(plugin: FilterPlugin) -> bool:
+    return plugin.is_columnar and plugin.filter_reads.is_narrow
 
 
 def _first_error(plugin: FilterPlugin, ids: Int32, standing: Bool) -> Status | None:

@@ -47,14 +47,14 @@ class Ahead:
         """The pods of one of the rows."""
         return self._pods[self._starts[i] : self._starts[i + 1]]
 
-    def heeded(self, heeds: Callable[[PlacedPod], bool]) -> Bool:
-        """Per row whether one of the pods is heeded. Equivalent pods are asked about once."""
+    def rows_with(self, matters: Callable[[PlacedPod], bool]) -> Bool:
+        """Per row whether one of the pods matters. Equivalent pods are asked about once."""
         answers: dict[object, bool] = {}
         found = np.zeros(len(self._pods), dtype=np.bool_)
         for i, pod in enumerate(self._pods):
             answer = answers.get(pod.facts)
             if answer is None:
-                answer = answers[pod.facts] = heeds(pod)
+                answer = answers[pod.facts] = matters(pod)
             found[i] = answer
         return np.logical_or.reduceat(found, self._starts[:-1]) if len(self.rows) else found
 

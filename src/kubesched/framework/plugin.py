@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from inspect import iscoroutinefunction
 from operator import index
 from typing import Any, ClassVar, Protocol
@@ -24,27 +23,12 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome, Rejections
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes, NodeView, WhatIf
+from kubesched.framework.reads import NARROW, UNDECLARED, Reads, Scope
 from kubesched.framework.status import Status
 from kubesched.framework.waiting import WaitingPods
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.pods import PlacedPod
-
-ASKED_ANEW = object()
-"""From `score_question`: this pod's scores depend on more than the scope says, so they are not kept."""
-
-
-class Scope(Enum):
-    """What an answer about a node depends on, besides the pod. The framework caches by it."""
-
-    NODE_OBJECT = "node object"
-    """Only the node object: labels, taints, images. Not asked again when pods come and go there."""
-    NODE_TOTALS = "node totals"
-    """The node object and sums over the pods on it: what they request, how many they are."""
-    NODE = "node"
-    """The node object and the pods on that node."""
-    CLUSTER = "cluster"
-    """Anything: asked anew each time."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +51,20 @@ class Plugin:
     """The base of all plugins. `args` is the plugin's entry in pluginConfig, if there is one."""
 
     name: ClassVar[str] = ""
-    looks_only_at_facts: ClassVar[bool] = False
-    """Whether all it looks at in a pod is what equivalent pods have in common (`PodFacts`): namespace, labels,
-    controller and spec; no annotations, no status. Then one answer serves all of them without asking."""
-    looks_only_at_spec: ClassVar[bool] = False
-    """The greater promise, for those that make the one above: not even at namespace, labels or controller, nor at which
-    claims its volumes are. Then one answer serves all pods that have the rest of the spec in common, such as those of
-    an indexed Job, of a StatefulSet, or of many Jobs."""
-    judges_equals_alike: ClassVar[bool] = False
-    """The lesser promise, which follows from both: equivalent pods that are asked at the same moment get the same
-    answer, whatever else it depends on. Then one that found no node speaks for the others."""
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         self.args = args
         self.context = context or PluginContext()
+        self.signs = type(self).sign is not Plugin.sign
+
+    def sign(self, cycle: Cycle) -> Hashable:
+        """The part that counts of what `filter` and `score` read besides the node: equal signatures, equal answers.
+
+        Not needed: without it the signature is all that the plugin declares to read of the pod. A plugin whose scope
+        is OBJECTS or CLUSTER is asked each time unless it signs, also for what it found out about the cluster.
+        None if the pod cannot be signed: then the plugin is asked each time. That must follow from the pod alone.
+        """
+        return None
 
     def events_to_register(self) -> Sequence[Interest] | None:
         """The events that may help pods which this plugin rejected; None if any event may."""
@@ -101,14 +85,15 @@ class PreEnqueuePlugin(Plugin):
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
         raise NotImplementedError
 
-    def may_open_for(self, change: Change[Any]) -> Collection[str] | None:
-        """The pods (`namespace/name`) of those held back that a change may have let pass; None if any may be."""
+    def pods_to_recheck(self, change: Change[Any]) -> Collection[str] | None:
+        """The pods (`namespace/name`) held back by this plugin that may pass after a change; None if any may."""
         return None
 
 
 class PreFilterPlugin(Plugin):
     """Looks at the pod once before any node is."""
 
+    pre_filter_reads: ClassVar[Reads] = UNDECLARED
     adjusts: ClassVar[bool] = False
     """Whether what pre_filter wrote down depends on placed pods, so that `add_pod` and `remove_pod` must adjust it."""
 
@@ -126,9 +111,7 @@ class PreFilterPlugin(Plugin):
 class FilterPlugin(Plugin):
     """Says which nodes cannot take the pod."""
 
-    filter_scope: ClassVar[Scope] = Scope.CLUSTER
-    heeds_pods: ClassVar[bool] = True
-    """Whether there are pods that it `heeds`: some look far, but never at pods."""
+    filter_reads: ClassVar[Reads] = UNDECLARED
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -136,14 +119,13 @@ class FilterPlugin(Plugin):
         self.is_columnar = type(self).filter is not FilterPlugin.filter
         """Whether the plugin answers for columns; then it is asked about all rows, also dead ones."""
         self.answers_both_ways = self.is_columnar and type(self).filter_node is not FilterPlugin.filter_node
-        self.looks_at_totals = self.is_columnar and self.filter_scope is Scope.NODE_TOTALS
+        scope = self.filter_reads.cluster
+        self.is_cached = self.is_columnar and (scope in NARROW or self.signs)
+        """Whether its answers are kept, and repaired where nodes change."""
+        self.looks_at_totals = self.is_columnar and scope is Scope.NODE_TOTALS
         """Whether it can be asked about many rows with pods imagined there."""
-        self.looks_at_pods = not self.looks_at_totals and self.filter_scope is not Scope.NODE_OBJECT
-        """Whether it may look further than at node objects and totals: which pods it `heeds` is asked then."""
-
-    def filter_question(self, cycle: Cycle) -> Hashable:
-        """All that the answer depends on in the pod: equal questions get equal answers. Only for narrow scopes."""
-        return cycle.definition
+        self.looks_at_pods = not self.looks_at_totals and scope not in (Scope.NODE_OBJECT, Scope.OBJECTS)
+        """Whether it looks at pods one by one: which of them matter (`depends_on_pod`) is asked then."""
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         """A rejection id per row: 0 where the pod can run, else as `reject` or `rejections.id_of` give it."""
@@ -164,20 +146,20 @@ class FilterPlugin(Plugin):
         """
         return None
 
-    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+    def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         """Whether what it says of a node may depend on such a pod being there, or not being there.
 
-        Asked of filters that look further than at node objects and totals, once for all equivalent pods. What holds
-        for nodes without such pods is found out for all of them at once.
+        Asked of filters of the scopes NODE and CLUSTER, once for all equivalent pods. What holds for nodes without
+        such pods is found out for all of them at once.
         """
-        return self.heeds_pods
+        return True
 
-    def heeds_any(self, cycle: Cycle) -> bool:
+    def depends_on_pods(self, cycle: Cycle) -> bool:
         """Whether there may be such pods at all: if not, none is looked for among all pods there are."""
-        return self.heeds_pods
+        return True
 
     def reject(self, where: Bool, status: Status) -> Int32:
-        """FilterOutcome that reject where the mask is set."""
+        """Rejection ids: of `status` where `where` is set, 0 elsewhere."""
         return where.astype(np.int32) * np.int32(self.rejections.id_of(status))
 
 
@@ -226,6 +208,8 @@ class WhatIfRunner(Protocol):
 class PostFilterPlugin(Plugin):
     """Called when no node fits: may make room."""
 
+    post_filter_reads: ClassVar[Reads] = UNDECLARED
+
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
@@ -236,6 +220,8 @@ class PostFilterPlugin(Plugin):
 class PreScorePlugin(Plugin):
     """Looks at the nodes that fit, once, before they are scored."""
 
+    pre_score_reads: ClassVar[Reads] = UNDECLARED
+
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         """None to go on, SKIP to be left out of scoring."""
         return None
@@ -244,17 +230,15 @@ class PreScorePlugin(Plugin):
 class ScorePlugin(Plugin):
     """Says how good each node is that fits."""
 
-    score_scope: ClassVar[Scope] = Scope.CLUSTER
+    score_reads: ClassVar[Reads] = UNDECLARED
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         self.scores_columns = type(self).score is not ScorePlugin.score
         self.scores_both_ways = self.scores_columns and type(self).score_node is not ScorePlugin.score_node
         self.normalizes = type(self).normalize is not ScorePlugin.normalize
-
-    def score_question(self, cycle: Cycle) -> Hashable:
-        """As `filter_question`, for the score before normalisation."""
-        return cycle.definition
+        self.has_cached_scores = self.scores_columns and (self.score_reads.cluster in NARROW or self.signs)
+        """Whether its scores, before normalisation, are kept and repaired where nodes change."""
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         """A score per row; a plain number if it is the same for all."""

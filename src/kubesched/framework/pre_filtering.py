@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kubesched.framework.bound_plugins import BoundFilter, BoundPreFilter
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.equivalence import FilterGroup
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.status import Code, Status, unresolvable
 
 
 class Plan(NamedTuple):
-    """The plugins to ask about pods of an equivalence class: all but those that skip all of them (SKIP_EQUIVALENT)."""
+    """The plugins to ask about pods of an equivalence class: all but those that skip all of them."""
 
     skipped: frozenset[str]
-    pre_filters: tuple[PreFilterPlugin, ...]
-    filters: tuple[FilterPlugin, ...]
+    pre_filters: tuple[BoundPreFilter, ...]
+    filters: tuple[BoundFilter, ...]
     narrow: FilterGroup
     """The filters that look at one node at a time, which are answered together."""
     narrow_names: frozenset[str]
-    wide: tuple[FilterPlugin, ...]
+    wide: tuple[BoundFilter, ...]
     """The others."""
 
 

@@ -26,6 +26,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from kubesched.framework.reads import UNDECLARED, Signature, union_of
 from kubesched.framework.status import MAX_NODE_SCORE
 
 P = TypeVar("P", bound=Plugin)
@@ -63,9 +64,16 @@ class Profile:
             raise ProfileError(
                 f'at most one placement generate plugin is allowed for profile with scheduler name "{self.name}"'
             )
-        judges = (plugin for point in ("pre_filter", "filter", "post_filter") for plugin in self._points[point])
-        self.judges_equals_alike = all(plugin.looks_only_at_facts or plugin.judges_equals_alike for plugin in judges)
-        """Whether one pod that found no node speaks for all that have the same facts."""
+        reads = [
+            (plugin.name, getattr(plugin, f"{point}_reads"))
+            for point in ("pre_filter", "filter", "post_filter")
+            for plugin in self._points[point]
+        ]
+        self.undeclared = frozenset(name for name, read in reads if read == UNDECLARED)
+        """Plugins that can reject a pod, and do not declare what they read: they may tell any two pods apart."""
+        self.signature = Signature(union_of(read.pod for _, read in reads if read != UNDECLARED)).of
+        """Of a pod and its facts: equal for pods that all plugins which can reject a pod treat alike at the same
+        moment, but for `undeclared`. A tuple if it has parts that are the pod's own, as hardly another pod has."""
         scored = (*config.plugins.placement_score.enabled, *multi_point)
         self._placement_weights = {entry.name: entry.weight or 1 for entry in reversed(scored)}
         self.weights = self._weights((*config.plugins.score.enabled, *multi_point))

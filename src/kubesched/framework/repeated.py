@@ -1,49 +1,51 @@
-"""What a pod was told that found no node: the next one that is equivalent is told the same, if nothing changed between.
+"""Decisions about pods that found no node, repeated for pods with the same signature as long as nothing changed.
 
-Pods come in hundreds of the same kind, and where one of them finds no node, nothing changes by that.
+Pods come in hundreds of the same kind, and where one of them finds no node, nothing changes by that. Only plugins that
+do not declare what they read are asked again: if their answers are the same, so is the decision.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+from kubesched.framework.bound_profile import BoundProfile
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.state.cluster import ClusterState
-from kubesched.state.facts import PodFacts
 
 _MOST_KEPT = 64
-"""Kinds of pods. What is kept of each has columns of all nodes."""
+"""Signatures. What is kept of each has columns of all nodes."""
 _LARGEST = 16_000
 """Bytes of what a pod is. Larger ones do not come in hundreds, and should be gone from memory when they are deleted."""
 
 
 class RepeatedFailures:
-    """Decisions on the cluster as it is now, one for each kind of pods that it has no node for."""
+    """Decisions on the cluster as it is now, one for each signature of pods that it has no node for."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._version: tuple[int, ...] = ()
-        self._known: dict[PodFacts, Decision] = {}
+        self._known: dict[Hashable, Decision] = {}
 
-    def repeat(self, decision: Decision) -> bool:
-        """Fill in what an equivalent pod was told, if one was; whether there is nothing left to decide."""
+    def find(self, cycle: Cycle, profile: BoundProfile) -> Decision | None:
+        """The decision about a pod with the same signature, if all filters say of this pod what they said of that."""
         if not self._known:
-            return False
+            return None
         if self._version != self._state.version:
             self._known.clear()
-            return False
-        cycle = decision.cycle
-        known = self._known.get(cycle.facts)
-        if known is None or not self._is_like_others(cycle):
-            return False
-        cycle.skipped_filters = known.cycle.skipped_filters
-        decision.outcome, decision.diagnosis = known.outcome, known.diagnosis
-        decision.post_filter, decision.post_filter_status = known.post_filter, known.post_filter_status
-        decision.trace = known.trace
-        for point, status in (("PreFilter", None), ("Filter", None), ("PostFilter", known.post_filter_status)):
-            cycle.lap(point, status)
-        return True
+            return None
+        known = self._known.get(self._key(cycle, profile))
+        if known is None or not profile.undeclared:
+            return known
+        outcome, skipped = known.trace.filter_outcome, known.cycle.skipped_filters
+        assert outcome is not None
+        same = profile.filters.say_the_same(cycle, profile.undeclared, outcome, skipped)
+        if not same or self._state.nominated.nodes:
+            return None
+        cycle.share_notes(known.cycle)
+        return known
 
-    def note(self, decision: Decision) -> None:
+    def note(self, decision: Decision, profile: BoundProfile) -> None:
         """A decision that was just made. One that is to have consequences is not to be repeated."""
         diagnosis, cycle = decision.diagnosis, decision.cycle
         if decision.outcome is not Outcome.UNSCHEDULABLE or diagnosis is None or diagnosis.filter_outcome is None:
@@ -51,22 +53,25 @@ class RepeatedFailures:
         room, pre_filter = decision.post_filter, decision.trace.pre_filter
         is_final = room is None or not (room.nominated or room.victims)
         is_about_all_nodes = pre_filter is not None and pre_filter.names is None
-        if is_final and is_about_all_nodes and not cycle.deferred and self._is_like_others(cycle):
+        key = self._key(cycle, profile) if is_final and is_about_all_nodes and not cycle.deferred else None
+        if key is not None:
             if self._version != self._state.version or len(self._known) >= _MOST_KEPT:
                 self._version = self._state.version
                 self._known.clear()
-            self._known[cycle.facts] = decision
+            self._known[key] = decision
 
-    def _is_like_others(self, cycle: Cycle) -> bool:
-        """Whether nothing counts that equivalent pods may differ in, or that changes unseen, as volumes and
-        devices do that are set aside."""
+    def _key(self, cycle: Cycle, profile: BoundProfile) -> Hashable | None:
+        """None for a pod that is unlike all others: large, changed meanwhile, nominated, or with claims of its own.
+
+        A signature that is no tuple comes from the spec, which names the profile.
+        """
         pod = cycle.pod
-        return (
-            cycle.latest is pod
-            and not cycle.facts.extended
-            and len(cycle.facts.fingerprint) <= _LARGEST
-            and not pod.spec.volumes
-            and not pod.spec.resource_claims
-            and not pod.status.nominated_node_name
-            and not self._state.nominated.node_of(pod)
-        )
+        if (
+            cycle.latest is not pod
+            or len(cycle.facts.fingerprint) > _LARGEST
+            or pod.status.nominated_node_name
+            or self._state.nominated.node_of(pod)
+        ):
+            return None
+        signature = profile.signature(pod, cycle.facts)
+        return None if type(signature) is tuple else signature

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache, all_in_range
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.bound_plugins import BoundPreScore, BoundScore
+from kubesched.framework.cycle import Cycle, bound_call
 from kubesched.framework.diagnosis import PassingRows
 from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup, Totals
-from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
-from kubesched.framework.plugin import PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
+from kubesched.framework.reads import Scope
 from kubesched.framework.sampling import Sample
-from kubesched.framework.status import MAX_NODE_SCORE, SKIP_EQUIVALENT, Code, Status, error
+from kubesched.framework.status import MAX_NODE_SCORE, Code, Status, error
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.facts import StateKey
@@ -146,12 +148,15 @@ class ScoreRunner:
         equivalence: EquivalenceCache,
     ) -> None:
         self.state = state
-        self.pre_scores = tuple(p for p in pre_scores if type(p).pre_score is not PreScorePlugin.pre_score)
-        self.scores = tuple(scores)
+        self.pre_scores = tuple(
+            BoundPreScore(plugin) for plugin in pre_scores if type(plugin).pre_score is not PreScorePlugin.pre_score
+        )
+        self.scores = tuple(BoundScore(plugin, weight, state, answers) for plugin, weight in scores)
+        self._calls = {bound: bound_call(bound.name, "Score", partial(self._score, bound)) for bound in self.scores}
         self._answers = answers
         self._equivalence = equivalence
-        self._needs_64_bits = sum(weight for _, weight in self.scores) * MAX_NODE_SCORE >= 2**31
-        self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s[0]))
+        self._needs_64_bits = sum(bound.weight for bound in self.scores) * MAX_NODE_SCORE >= 2**31
+        self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s.plugin))
         """Scores that look at one node at a time, which are answered together for equivalent pods."""
         self._apart = tuple(score for score in self.scores if score not in self._together)
         self._plan_key = StateKey[ScorePlan]("scores")
@@ -174,10 +179,9 @@ class ScoreRunner:
             if totals is not None:
                 result.begin_with(totals, sample.passing)
                 scores = self._apart if not totals.apart else (*totals.apart, *self._apart)
-        for plugin, weight in scores:
-            if plugin.name in cycle.skipped_scores:
-                continue
-            cycle.ask(plugin.name, "Score", self._score, plugin, weight, cycle, result, explain)
+        for bound in scores:
+            if bound.name not in cycle.skipped_scores:
+                self._calls[bound](cycle, result, explain)
         if watch is not None:
             watch.lap("Score", result.broken)
         if cycle.extender_answers is not None and not result.broken:
@@ -194,29 +198,22 @@ class ScoreRunner:
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> ScoreGroup | None:
         """Ask all pre-scores. What is left of the scores that are answered together; None if something broke."""
-        known = cycle.facts.kin.find(self._plan_key)
+        known = cycle.facts.without_node_names.find(self._plan_key)
         plan = known or self._plan(())
         skipped: list[str] = []
         for_all: list[str] = []
-        watch, nodes = cycle.watch_of_plugins, result.nodes
         for plugin in plan.pre_scores:
-            ask = plugin.pre_score
-            try:  # as for pre-filters
-                status = ask(cycle, nodes) if watch is None else watch.timed(plugin.name, "PreScore", ask, cycle, nodes)
-            except NotDecidedError:
-                raise
-            except Exception as failure:
-                raise PluginError(plugin.name, failure) from failure
+            status = plugin.pre_score(cycle, result.nodes)
             if status is None:
                 continue
             if status.code is not Code.SKIP:
                 result.broken = error(f'running PreScore plugin "{plugin.name}": {status.message}')
                 return None
             skipped.append(plugin.name)
-            if status is SKIP_EQUIVALENT:
+            if known is None and plugin.skips_class(cycle.pod, cycle.facts):
                 for_all.append(plugin.name)
         if known is None:
-            cycle.facts.kin.keep(self._plan_key, self._plan(tuple(for_all)))
+            cycle.facts.without_node_names.keep(self._plan_key, self._plan(tuple(for_all)))
         cycle.skipped_scores, group = plan.without(tuple(skipped))
         result.skipped = cycle.skipped_scores
         return group
@@ -225,7 +222,7 @@ class ScoreRunner:
         """One object for the same scores, whichever way one came to them: what they add up to is kept for it."""
         group = self._groups.get(skipped)
         if group is None:
-            asked = tuple(score for score in self._together if score[0].name not in skipped)
+            asked = tuple(score for score in self._together if score.name not in skipped)
             group = self._groups[skipped] = ScoreGroup(asked)
         return group
 
@@ -235,9 +232,9 @@ class ScoreRunner:
             plan = self._plans[skipped] = ScorePlan(self, skipped)
         return plan
 
-    def _score(self, plugin: ScorePlugin, weight: int, cycle: Cycle, result: Scores, explain: bool) -> None:
-        nodes = result.nodes
-        if plugin.score_scope is Scope.CLUSTER or not plugin.scores_columns:
+    def _score(self, bound: BoundScore, cycle: Cycle, result: Scores, explain: bool) -> None:
+        nodes, plugin, weight = result.nodes, bound.plugin, bound.weight
+        if not plugin.has_cached_scores:
             raw: Scored = plugin.score(cycle, nodes)
             for_all, in_range = False, False
         else:
@@ -261,11 +258,11 @@ class ScoreRunner:
 
 
 def _is_answered_together(plugin: ScorePlugin) -> bool:
-    if not plugin.looks_only_at_facts:
+    if not plugin.score_reads.is_narrow:
         return False
-    if plugin.score_scope is Scope.NODE_OBJECT:
+    if plugin.score_reads.cluster is Scope.NODE_OBJECT:
         return plugin.scores_columns
-    return plugin.score_scope is not Scope.CLUSTER and plugin.scores_both_ways and not plugin.normalizes
+    return plugin.scores_both_ways and not plugin.normalizes
 
 
 def _out_of_range(plugin: ScorePlugin, scores: Scored) -> Status:

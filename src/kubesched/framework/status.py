@@ -53,9 +53,6 @@ class Status:
 
 
 SKIP = Status(Code.SKIP)
-SKIP_EQUIVALENT = Status(Code.SKIP, ("for all equivalent pods",))
-"""Skip for a reason that lies in the pod's definition alone: equivalent pods need not be asked about again, nor those
-that differ in nothing but the nodes that they must go to by name, as the pods of a DaemonSet do."""
 
 
 def unschedulable(*reasons: str) -> Status:

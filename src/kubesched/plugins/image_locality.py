@@ -9,7 +9,8 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import Scope, ScorePlugin
+from kubesched.framework.plugin import ScorePlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.columns import Int64
 
@@ -22,10 +23,9 @@ class ImageLocality(ScorePlugin):
     """Scores by the size of the images that need not be pulled."""
 
     name = "ImageLocality"
-    looks_only_at_facts = looks_only_at_spec = True
-    score_scope = Scope.NODE_OBJECT
+    score_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
-    def score_question(self, cycle: Cycle) -> Hashable:
+    def sign(self, cycle: Cycle) -> Hashable:
         # How widespread an image is depends on all nodes, so any change of images or of their number asks anew.
         table = cycle.state.nodes
         return _images(cycle), table.images.version, table.live_count
@@ -50,7 +50,7 @@ class ImageLocality(ScorePlugin):
 
 def _images(cycle: Cycle) -> tuple[tuple[str, ...], int]:
     """The images of a pod as nodes name them, and the number of containers that the upper bound goes by."""
-    return cycle.facts.kin.derived(_images_of, cycle.pod)
+    return cycle.facts.without_node_names.derived(_images_of, cycle.pod)
 
 
 def _images_of(pod: Pod) -> tuple[tuple[str, ...], int]:

@@ -18,9 +18,10 @@ from kubesched.framework.budget import Expense
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.profile import ProfileError
-from kubesched.framework.status import SKIP_EQUIVALENT, Status, error, unresolvable
+from kubesched.framework.reads import PodFields, Reads, Scope
+from kubesched.framework.status import SKIP, Status, error, unresolvable
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.hinting import queue_if, waits_for
 from kubesched.plugins.shared.node_requirements import RequiredNodes
@@ -42,9 +43,10 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Where pods want to be, by the labels and names of nodes."""
 
     name = "NodeAffinity"
-    looks_only_at_facts = looks_only_at_spec = True
-    filter_scope = Scope.NODE_OBJECT
-    score_scope = Scope.NODE_OBJECT
+    pre_filter_reads = Reads(PodFields.SPEC | PodFields.NODE_NAMES, Scope.NOTHING)
+    filter_reads = Reads(PodFields.SPEC | PodFields.NODE_NAMES, Scope.NODE_OBJECT)
+    pre_score_reads = Reads(PodFields.SPEC, Scope.NOTHING)
+    score_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
     def __init__(self, args: NodeAffinityArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -65,7 +67,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         affinity = _node_affinity(cycle.pod)
         required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
         if required is None:
-            return SKIP_EQUIVALENT if self._enforced is None and not cycle.pod.spec.node_selector else None
+            return SKIP if self._enforced is None and not cycle.pod.spec.node_selector else None
         names: set[str] = set()
         for term in required.node_selector_terms:
             by_name = [set(f.values) for f in term.match_fields if f.key == "metadata.name" and f.operator == "In"]
@@ -76,10 +78,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             return None
         return frozenset(names) if names else CONFLICT
 
-    def filter_question(self, cycle: Cycle) -> Hashable:
-        return _question(cycle)
-
-    score_question = filter_question
+    def sign(self, cycle: Cycle) -> Hashable:
+        """All of the pod that matters here, as bytes: records with dictionaries inside have no hash."""
+        return cycle.facts.derived(_encoded, cycle.pod)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         ids = self.reject(~RequiredNodes.of(cycle).selects(nodes), NOT_SELECTED)
@@ -95,7 +96,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         affinity = _node_affinity(cycle.pod)
         if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
-            return None if self._adds_preferences else SKIP_EQUIVALENT
+            return None if self._adds_preferences else SKIP
         fault = next((term.fault for _, term in self._terms(cycle) if term.fault), "")
         return error(fault) if fault else None
 
@@ -128,13 +129,8 @@ def _node_affinity(pod: Pod) -> NodeAffinityOfPod | None:
     return pod.spec.affinity.node_affinity if pod.spec.affinity else None
 
 
-def _question(cycle: Cycle) -> Hashable:
-    """All of the pod that matters here, as bytes: records with dictionaries inside have no hash."""
-    return cycle.facts.derived(_encoded, cycle.pod)
-
-
 def _encoded(pod: Pod) -> bytes:
-    """Of large ones a digest: their answers need not be forgotten for the sake of the question."""
+    """Of large ones a digest: their answers need not be forgotten for the sake of the key."""
     written = msgspec.json.encode((pod.spec.node_selector, _node_affinity(pod)))
     return written if len(written) < _LARGE else blake2b(written).digest()
 

@@ -11,8 +11,9 @@ from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP_EQUIVALENT, Status, unresolvable
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
+from kubesched.framework.status import SKIP, Status, unresolvable
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -31,8 +32,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     """Rejects nodes that have not declared what the pod needs."""
 
     name = "NodeDeclaredFeatures"
-    looks_only_at_facts = looks_only_at_spec = True
-    filter_scope = Scope.NODE_OBJECT
+    pre_filter_reads = Reads(PodFields.SPEC, Scope.NOTHING)
+    filter_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
     def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -48,14 +49,14 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not self._enabled:
-            return SKIP_EQUIVALENT
-        required = cycle.facts.kin.derived(required_features, cycle.pod)
+            return SKIP
+        required = cycle.facts.without_node_names.derived(required_features, cycle.pod)
         if not required:
-            return SKIP_EQUIVALENT
+            return SKIP
         cycle.write(_REQUIRED, required)
         return None
 
-    def filter_question(self, cycle: Cycle) -> Hashable:
+    def sign(self, cycle: Cycle) -> Hashable:
         return cycle.read(_REQUIRED)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:

@@ -9,7 +9,8 @@ import numpy as np
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Interest, Kind
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Status, unresolvable
 from kubesched.plugins.shared.hinting import waits_for
 from kubesched.state.columns import Int32
@@ -21,13 +22,12 @@ class NodeName(FilterPlugin):
     """Rejects every node but the one in spec.nodeName."""
 
     name = "NodeName"
-    looks_only_at_facts = looks_only_at_spec = True
-    filter_scope = Scope.NODE_OBJECT
+    filter_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (waits_for(Kind.NODE, Action.ADD),)
 
-    def filter_question(self, cycle: Cycle) -> Hashable:
+    def sign(self, cycle: Cycle) -> Hashable:
         return cycle.pod.spec.node_name
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:

@@ -8,8 +8,9 @@ from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP_EQUIVALENT, Status, unschedulable
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
+from kubesched.framework.status import SKIP, Status, unschedulable
 from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -24,16 +25,16 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where a wanted host port is taken."""
 
     name = "NodePorts"
-    looks_only_at_facts = looks_only_at_spec = True
-    filter_scope = Scope.NODE
+    pre_filter_reads = Reads(PodFields.SPEC, Scope.NOTHING)
+    filter_reads = Reads(PodFields.SPEC, Scope.NODE)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return waits_for(Kind.POD, Action.DELETE, _after_pod_left), waits_for(Kind.NODE, Action.ADD)
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        return None if cycle.facts.ports else SKIP_EQUIVALENT
+        return None if cycle.facts.ports else SKIP
 
-    def filter_question(self, cycle: Cycle) -> Hashable:
+    def sign(self, cycle: Cycle) -> Hashable:
         return cycle.facts.ports
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
@@ -43,7 +44,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
                 taken[i] |= _clash(wanted.ip, addresses)
         return self.reject(taken, TAKEN)
 
-    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+    def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         return any(_is_same_port(mine, theirs) for mine in cycle.facts.ports for theirs in pod.facts.ports)
 
 

@@ -12,7 +12,8 @@ from kubesched.api.tolerations import UNSCHEDULABLE_TAINT, tolerates_any_way
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import FilterPlugin, PluginContext, Scope
+from kubesched.framework.plugin import FilterPlugin, PluginContext
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Status, unresolvable
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
@@ -25,8 +26,7 @@ class NodeUnschedulable(FilterPlugin):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
-    looks_only_at_facts = looks_only_at_spec = True
-    filter_scope = Scope.NODE_OBJECT
+    filter_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
     def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -38,7 +38,7 @@ class NodeUnschedulable(FilterPlugin):
             waits_for(Kind.POD, Action.UPDATE_POD_TOLERATION, self._after_tolerations),
         )
 
-    def filter_question(self, cycle: Cycle) -> Hashable:
+    def sign(self, cycle: Cycle) -> Hashable:
         return self._tolerated(cycle.pod.spec.tolerations)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:

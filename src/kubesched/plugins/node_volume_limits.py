@@ -11,7 +11,8 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
-from kubesched.framework.status import SKIP_EQUIVALENT, Status, unschedulable
+from kubesched.framework.reads import PodFields, Reads, Scope
+from kubesched.framework.status import SKIP, Status, unschedulable
 from kubesched.plugins.shared.attached_volumes import AttachedVolumes
 from kubesched.plugins.shared.csi_migration import TranslationError, inline_handle_of, migration_of
 from kubesched.plugins.shared.csi_nodes import CSINodeColumns
@@ -34,7 +35,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where the pod's volumes would be more than a driver can attach."""
 
     name = "NodeVolumeLimits"
-    judges_equals_alike = True
+    pre_filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES, Scope.NOTHING)
+    filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLUSTER)
 
     def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -50,7 +52,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         )
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        return None if cycle.pod.spec.volumes and attachable_count(cycle.pod, cycle.facts) else SKIP_EQUIVALENT
+        return None if cycle.pod.spec.volumes and attachable_count(cycle.pod, cycle.facts) else SKIP
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         cycle.state.companion(CSINodeColumns).refresh()
@@ -63,11 +65,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             self._reject_without_drivers(ids, wanted, cycle, nodes)
         return ids
 
-    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+    def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         """Volumes of other pods take their share of a limit, where there is any."""
-        return self.heeds_any(cycle) and attachable_count(pod.pod, pod.facts) > 0
+        return self.depends_on_pods(cycle) and attachable_count(pod.pod, pod.facts) > 0
 
-    def heeds_any(self, cycle: Cycle) -> bool:
+    def depends_on_pods(self, cycle: Cycle) -> bool:
         csi_nodes = cycle.state.companion(CSINodeColumns)
         csi_nodes.refresh()
         return csi_nodes.has_limits

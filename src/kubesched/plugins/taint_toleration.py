@@ -15,7 +15,8 @@ from kubesched.api.tolerations import has_untolerated, tolerates_any_way
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import FilterPlugin, PluginContext, PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreScorePlugin, ScorePlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Status, unresolvable
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.hinting import after_own_change, queue_if, waits_for
@@ -29,9 +30,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters by NoSchedule and NoExecute; counts PreferNoSchedule against a node."""
 
     name = "TaintToleration"
-    looks_only_at_facts = looks_only_at_spec = True
-    filter_scope = Scope.NODE_OBJECT
-    score_scope = Scope.NODE_OBJECT
+    filter_reads = score_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
     def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -43,10 +42,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
             waits_for(Kind.POD, Action.UPDATE_POD_TOLERATION, after_own_change),
         )
 
-    def filter_question(self, cycle: Cycle) -> Hashable:
+    def sign(self, cycle: Cycle) -> Hashable:
         return cycle.pod.spec.tolerations
-
-    score_question = filter_question
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         tolerations, numeric = cycle.pod.spec.tolerations, self._numeric

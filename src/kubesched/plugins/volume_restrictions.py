@@ -10,8 +10,9 @@ from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, unresolvable, unschedulable
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
+from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.shared.hinting import CLAIMS, after_named_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claim_not_found
 from kubesched.state.cluster import ClusterState
@@ -62,9 +63,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where a disk is mounted already, and all nodes while a ReadWriteOncePod claim is in use."""
 
     name = "VolumeRestrictions"
-    judges_equals_alike = True
     adjusts = True
-    filter_scope = Scope.NODE
+    pre_filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLAIMS)
+    filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLUSTER)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
@@ -75,7 +76,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.pod.spec.volumes:
-            return SKIP_EQUIVALENT
+            return SKIP
         objects, namespace = cycle.state.objects, cycle.pod.namespace
         single_use: set[str] = set()
         for name in claim_names(cycle.pod):
@@ -97,7 +98,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         self._claims(cycle).count(pod.pod, -1)
 
-    def filter_question(self, cycle: Cycle) -> Hashable:
+    def sign(self, cycle: Cycle) -> Hashable:
         return disks_of(cycle.pod, cycle.facts), self._claims(cycle).users > 0
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
@@ -111,11 +112,11 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             ids[~collides] = self.rejections.id_of(CLAIM_IN_USE)
         return ids
 
-    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+    def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         is_same_claim = not self._claims(cycle).names.isdisjoint(claim_names(pod.pod))
         return is_same_claim or _collide(disks_of(cycle.pod, cycle.facts), disks_of(pod.pod, pod.facts))
 
-    def heeds_any(self, cycle: Cycle) -> bool:
+    def depends_on_pods(self, cycle: Cycle) -> bool:
         return bool(self._claims(cycle).names or disks_of(cycle.pod, cycle.facts))
 
     def _claims(self, cycle: Cycle) -> SingleUseClaims:
@@ -146,7 +147,7 @@ def _collide(wanted: Collection[Disk], others: Collection[Disk]) -> bool:
 
 def disks_of(pod: Pod, facts: PodFacts) -> tuple[Disk, ...]:
     """The disks a pod names that others may collide with."""
-    return facts.kin.derived(_disks_of, pod)
+    return facts.without_node_names.derived(_disks_of, pod)
 
 
 def _disks_of(pod: Pod) -> tuple[Disk, ...]:

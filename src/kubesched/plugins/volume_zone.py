@@ -12,8 +12,9 @@ from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, unresolvable
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
+from kubesched.framework.status import SKIP, Status, unresolvable
 from kubesched.plugins.shared.csi_migration import ZONES_DELIMITER
 from kubesched.plugins.shared.hinting import CLAIMS, after_named_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claim_not_found, class_of
@@ -54,8 +55,8 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Rejects nodes in zones from which a volume of the pod cannot be reached."""
 
     name = "VolumeZone"
-    judges_equals_alike = True
-    filter_scope = Scope.NODE_OBJECT
+    pre_filter_reads = Reads(PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLAIMS)
+    filter_reads = Reads(PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.OBJECTS)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
@@ -67,7 +68,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.facts.claims:
-            return SKIP_EQUIVALENT
+            return SKIP
         places = _places_of_volumes(cycle)
         if isinstance(places, Status):
             return places
@@ -76,7 +77,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         cycle.write(_PLACES, places)
         return None
 
-    def filter_question(self, cycle: Cycle) -> Hashable:
+    def sign(self, cycle: Cycle) -> Hashable:
         return self._places(cycle)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:

@@ -54,12 +54,18 @@ class ClusterState:
         self._asking_for: dict[str, dict[str, PlacedPod]] = {}
         """Placed pods by the name of each resource that they ask for, but for those that always have a column."""
         self._companions: dict[Any, Any] = {}
+        self._reservations = 0
         self.matches.extend(len(self.nodes.live))
 
     @property
     def version(self) -> tuple[int, ...]:
         """Another one whenever anything changed that a decision may depend on, pod groups aside."""
-        return self.nodes.changes.position, self.objects.version_of_all, self.nominated.changes.position
+        return (
+            self.nodes.changes.position,
+            self.objects.version_of_all,
+            self.nominated.changes.position,
+            self._reservations,
+        )
 
     # -- what the watch says ------------------------------------------------------------------------------------------
 
@@ -130,6 +136,10 @@ class ClusterState:
         """A pod is about to be decided: the resources that it asks for have columns, as far as nodes offer them."""
         self.nodes.give_columns(facts.extended)
         self._follow_resources()
+
+    def note_reservation(self) -> None:
+        """A plugin set something aside for a pod, or gave it back, in a companion: decisions may depend on it."""
+        self._reservations += 1
 
     def companion(self, make: Callable[[ClusterState], T]) -> T:
         """What plugins keep about this cluster and share among profiles; made when it is first asked for."""

@@ -5,7 +5,7 @@ with the same facts are an equivalence class. The object lives as long as a pod 
 whatever they derive from the definition.
 
 Pods of one DaemonSet differ in the node that they must go to as well: each is a class of its own. But all else about
-them is the same, so it is worked out for the first of them, and the others have it from their kin.
+them is the same: it is worked out for the first of them, on facts without node names that all of them share.
 """
 
 from __future__ import annotations
@@ -73,15 +73,16 @@ class PodFacts:
         "__weakref__",
         "_columns",
         "_kept",
-        "_kin",
         "_laid_out_at",
         "_loads",
         "_takes",
         "_terms_by_kind",
+        "_without_node_names",
         "amounts",
         "claims",
         "extended",
         "fingerprint",
+        "has_own_claims",
         "labels",
         "load",
         "namespace",
@@ -107,31 +108,34 @@ class PodFacts:
         self._loads = _NOTHING
         self._takes: tuple[tuple[int, int], ...] = ()
         self.ports = tuple(_host_ports(pod))
+        is_ephemeral = any(volume.ephemeral for volume in pod.spec.volumes)
+        self.has_own_claims = bool(is_ephemeral or self.extended or pod.spec.resource_claims)
+        """Whether claims may be found by the pod's own name or status, so that equivalent pods have others."""
         self.claims = tuple(f"{pod.namespace}/{name}" for name in claim_names(pod))
         self.terms = tuple(affinity_terms(pod))
         self._terms_by_kind = {kind: tuple(t for t in self.terms if t.kind == kind) for kind in _TERM_KINDS}
         self.load = (self.amounts, self.ports, self.claims, pod.priority)
         """What the pod takes up on its node. Pods of the same load may differ in labels or in where they may go."""
         self._kept: dict[object, Any] = {}
-        self._kin: PodFacts | None = None
+        self._without_node_names: PodFacts | None = None
 
-    def of_relative(self, fingerprint: bytes) -> PodFacts:
+    def with_node_names(self, fingerprint: bytes) -> PodFacts:
         """The facts of a pod that differs from one of these in nothing but the nodes that it must go to."""
         if self._laid_out_at != self._columns.resources_version:
             self._lay_out()
-        relative = PodFacts.__new__(PodFacts)
+        facts = PodFacts.__new__(PodFacts)
         for name in _COMMON:
-            setattr(relative, name, getattr(self, name))
-        relative.fingerprint, relative._kin, relative._kept = fingerprint, self, {}
-        return relative
+            setattr(facts, name, getattr(self, name))
+        facts.fingerprint, facts._without_node_names, facts._kept = fingerprint, self, {}
+        return facts
 
     @property
-    def kin(self) -> PodFacts:
-        """For what follows from the definition of the pod but for the nodes that it must go to by name.
+    def without_node_names(self) -> PodFacts:
+        """The facts that all pods of a DaemonSet share; never those of a pod that may go anywhere.
 
-        It is the same for all pods of a DaemonSet. These are the facts of no pod that may go anywhere.
+        For what follows from the definition of a pod but for the nodes that required node affinity selects by name.
         """
-        return self._kin or self
+        return self._without_node_names or self
 
     @property
     def requests(self) -> Int64:
@@ -202,7 +206,8 @@ class PodFacts:
         return self._terms_by_kind[kind]
 
 
-_COMMON = tuple(name for name in PodFacts.__slots__ if name not in ("__weakref__", "_kept", "_kin", "fingerprint"))
+_APART = ("__weakref__", "_kept", "_without_node_names", "fingerprint")
+_COMMON = tuple(name for name in PodFacts.__slots__ if name not in _APART)
 """What pods have in common that differ in the nodes that they must go to."""
 
 
@@ -236,8 +241,8 @@ class FactsOf:
         found = self._known.get(fingerprint)
         if found is None:
             if (unbound := _without_named_nodes(spec)) is not None:
-                kin = self._encode(("kin", meta.namespace, meta.labels, owner, unbound, resize_in(status)))
-                found = self._made(pod, kin).of_relative(fingerprint)
+                parts = ("without node names", meta.namespace, meta.labels, owner, unbound, resize_in(status))
+                found = self._made(pod, self._encode(parts)).with_node_names(fingerprint)
             else:
                 found = self._made(pod, fingerprint)
             self._known[fingerprint] = found

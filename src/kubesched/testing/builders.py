@@ -66,6 +66,9 @@ class PodBuilder:
     def label(self, labels: Mapping[str, str] | None = None, **more: str) -> PodBuilder:
         return self._meta(labels={**self.pod.metadata.labels, **(labels or {}), **more})
 
+    def annotate(self, annotations: Mapping[str, str] | None = None, **more: str) -> PodBuilder:
+        return self._meta(annotations={**self.pod.metadata.annotations, **(annotations or {}), **more})
+
     def owned_by(self, kind: str, name: str, api_version: str = "apps/v1") -> PodBuilder:
         owner = OwnerReference(api_version=api_version, kind=kind, name=name, controller=True)
         return self._meta(owner_references=(owner,))

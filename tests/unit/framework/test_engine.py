@@ -20,10 +20,10 @@ from kubesched.framework.plugin import (
     PostFilterResult,
     PreFilterPlugin,
     PreScorePlugin,
-    Scope,
     ScorePlugin,
     WhatIfRunner,
 )
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kubesched.state.columns import Int32, Int64
 from kubesched.testing import make_node, make_pod, node_term
@@ -48,8 +48,8 @@ class RackColumns(FilterPlugin, ScorePlugin):
     """The same, asked about all nodes at once."""
 
     name = "RackColumns"
-    filter_scope = Scope.NODE_OBJECT
-    score_scope = Scope.NODE
+    filter_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
+    score_reads = Reads(PodFields.SPEC, Scope.NODE)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         return self.reject(self._racks(cycle, nodes) >= 5, WRONG_RACK)
@@ -63,16 +63,13 @@ class RackColumns(FilterPlugin, ScorePlugin):
 
 
 class WantedNode(FilterPlugin):
-    """Goes by an annotation: two pods that are alike in all else ask different questions."""
+    """Goes by an annotation: two pods that are alike in all else get different answers."""
 
     name = "WantedNode"
-    filter_scope = Scope.NODE_OBJECT
-
-    def filter_question(self, cycle: Cycle) -> str:
-        return cycle.pod.metadata.annotations["wanted"]
+    filter_reads = Reads(PodFields.ANNOTATIONS, Scope.NODE_OBJECT)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        row = cycle.state.nodes.row_of[self.filter_question(cycle)]
+        row = cycle.state.nodes.row_of[cycle.pod.metadata.annotations["wanted"]]
         return self.reject(nodes.row_ids != row, unschedulable("node(s) were not wanted"))
 
 
@@ -215,7 +212,7 @@ def test_a_pod_that_is_shown_anew_is_a_matter_for_those_who_look_at_pods(scope: 
 
     class Asked(FilterPlugin):
         name = "Asked"
-        filter_scope = scope
+        filter_reads = Reads(PodFields.SPEC, scope)
 
         def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
             asked.append(len(nodes))
@@ -236,7 +233,7 @@ def test_a_node_that_merely_says_that_it_is_there_is_not_asked_about() -> None:
 
     class Asked(FilterPlugin):
         name = "Asked"
-        filter_scope = Scope.NODE_OBJECT
+        filter_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
         def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
             asked.append(len(nodes))
@@ -270,16 +267,11 @@ def test_pods_of_the_same_spec_share_what_looks_at_nothing_else(only_at_spec: bo
 
     class Wanted(FilterPlugin):
         name = "Wanted"
-        filter_scope = Scope.NODE_OBJECT
-        looks_only_at_facts = True
-        looks_only_at_spec = only_at_spec
-
-        def filter_question(self, cycle: Cycle) -> str:
-            asked.append(cycle.pod.metadata.labels["wanted"])
-            return asked[-1]
+        filter_reads = Reads(PodFields.SPEC if only_at_spec else PodFields.LABELS, Scope.NODE_OBJECT)
 
         def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
             wanted = cycle.pod.metadata.labels["wanted"]
+            asked.append(wanted)
             return self.reject(np.array([nodes.node(i).name != wanted for i in range(len(nodes))]), WRONG_RACK)
 
     engine = make_engine(make_cluster(make_node("n0"), make_node("n1")), config=profile_of("Wanted"), plugins=[Wanted])
@@ -294,7 +286,7 @@ def test_pods_of_the_same_spec_share_what_looks_at_nothing_else(only_at_spec: bo
         assert (found, asked) == (["n0", "n1", "n0"], ["n0", "n1"])
 
 
-def test_different_questions_get_different_answers_however_alike_the_pods_are() -> None:
+def test_pods_that_differ_in_what_is_declared_get_answers_of_their_own() -> None:
     state = make_cluster(make_node("n0"), make_node("n1"))
     engine = make_engine(state, config=profile_of("WantedNode"), plugins=PLUGINS)
     meta = POD.metadata
@@ -345,7 +337,7 @@ def test_columns_are_asked_only_about_the_few_nodes_that_are_left(scope: Scope) 
 
     class Noting(FilterPlugin):
         name = "Noting"
-        filter_scope = scope
+        filter_reads = Reads(PodFields.SPEC, scope)
 
         def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
             asked.append(nodes.row_ids.tolist())

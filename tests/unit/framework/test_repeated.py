@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 from tests.builders import make_cluster, make_engine, profile_of
@@ -13,6 +14,7 @@ from kubesched.framework.decision import Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.reads import UNDECLARED, PodFields, Reads, Scope
 from kubesched.framework.status import unschedulable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -25,18 +27,18 @@ class Never(FilterPlugin):
     """Rejects everywhere, whatever it is, and keeps a list of whom it was asked about."""
 
     name = "Never"
-    judges_equals_alike = True
+    filter_reads: ClassVar[Reads] = Reads(PodFields.SPEC | PodFields.LABELS, Scope.CLUSTER)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         asked.append(cycle.pod.name)
         return self.reject(~nodes.none(), unschedulable("never"))
 
 
-class Unpromising(Never):
-    """The same, but it may tell equivalent pods apart."""
+class Undeclared(Never):
+    """The same, but it does not say what it reads, and may tell equivalent pods apart."""
 
-    name = "Unpromising"
-    judges_equals_alike = False
+    name = "Undeclared"
+    filter_reads = UNDECLARED
 
 
 @pytest.fixture(autouse=True)
@@ -94,8 +96,8 @@ def test_plugins_are_asked_again_once_anything_changed(change: Callable[[Cluster
     assert asked_about(engine, make_pod("b"), make_pod("c")) == ["b"]
 
 
-def test_nothing_is_repeated_where_a_plugin_may_tell_equivalent_pods_apart() -> None:
-    assert asked_about(engine_with(Unpromising, cluster()), make_pod("a"), make_pod("b")) == ["a", "b"]
+def test_plugin_that_declares_nothing_is_asked_about_every_pod() -> None:
+    assert asked_about(engine_with(Undeclared, cluster()), make_pod("a"), make_pod("b")) == ["a", "b"]
 
 
 def test_pod_with_a_nominated_node_is_asked_about() -> None:

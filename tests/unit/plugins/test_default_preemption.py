@@ -232,7 +232,7 @@ def test_nominated_pod_is_in_the_way_of_others_like_it_but_not_of_itself() -> No
         assert nominated(engine.decide(first)) == "n1"
 
 
-def test_nominated_pods_are_looked_at_one_by_one_only_where_a_filter_heeds_them(
+def test_nominated_pods_are_looked_at_one_by_one_only_where_a_filter_depends_on_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     names = [f"n{i:02}" for i in range(20)]

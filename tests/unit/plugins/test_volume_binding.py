@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from tests.builders import make_cluster
 from tests.unit.plugins.volume_builders import (
-    SKIPS,
     Json,
     ask,
     claim,
@@ -58,7 +57,7 @@ def reserved(plugin: VolumeBinding, state: ClusterState, pending: Any, node_name
 
 
 def test_pod_without_claims_is_of_no_concern() -> None:
-    assert ask(VolumeBinding(), make_cluster(node("a")), pod("p", {"emptyDir": {}})) in SKIPS
+    assert ask(VolumeBinding(), make_cluster(node("a")), pod("p", {"emptyDir": {}})) is SKIP
 
 
 def test_bound_volume_must_be_in_reach() -> None:
@@ -371,7 +370,7 @@ def test_scores_are_off_by_default_and_by_capacity_behind_the_gate() -> None:
     state.apply(local_volume("small", on="a", size="10Gi"))
     state.apply(local_volume("large", on="b", size="100Gi"))
     cycle = Cycle(POD, state)
-    assert VolumeBinding().pre_score(cycle, Nodes(state)) in SKIPS
+    assert VolumeBinding().pre_score(cycle, Nodes(state)) is SKIP
     plugin = VolumeBinding(context=PluginContext(Features(storage_capacity_scoring=True)))
     assert plugin.pre_filter(cycle) is None
     assert plugin.pre_score(cycle, Nodes(state)) is None

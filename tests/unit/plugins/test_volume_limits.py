@@ -5,7 +5,6 @@ import pytest
 from msgspec.structs import replace
 from tests.builders import make_cluster, make_engine
 from tests.unit.plugins.volume_builders import (
-    SKIPS,
     Json,
     ask,
     claim,
@@ -24,6 +23,7 @@ from kubesched.config.features import Features
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import WhatIf
 from kubesched.framework.plugin import PluginContext
+from kubesched.framework.status import SKIP
 from kubesched.plugins.node_volume_limits import TOO_MANY, NodeVolumeLimits
 from kubesched.state.pods import PlacedPod
 from kubesched.testing import make_node
@@ -48,7 +48,7 @@ def attachment(name: str, volume_name: str, on: str) -> KubeObject:
 
 def test_pod_whose_volumes_are_not_attached_is_of_no_concern() -> None:
     state = make_cluster(node("a"), csi_node("a", {DRIVER: 0}))
-    assert ask(NodeVolumeLimits(), state, pod("p", {"emptyDir": {}})) in SKIPS
+    assert ask(NodeVolumeLimits(), state, pod("p", {"emptyDir": {}})) is SKIP
 
 
 def test_node_is_rejected_when_its_limit_would_be_exceeded() -> None:
@@ -201,28 +201,28 @@ def test_a_driver_that_appears_on_a_node_opens_it_behind_the_gate() -> None:
     assert ask(scaling, state, pod(claims=("x",))) == {}
 
 
-def test_volumes_of_others_are_heeded_only_where_a_node_has_a_limit() -> None:
+def test_volumes_of_others_matter_only_where_a_node_has_a_limit() -> None:
     state = make_cluster(node("a"), *bound("x", "y"), pod("other", claims=("x",), on="a"), pod("bare", on="a"))
     plugin, cycle = NodeVolumeLimits(), Cycle(pod(claims=("y",)), state)
     other, bare = state.pods.pods_on(0)
-    assert not plugin.heeds_any(cycle)
-    assert not plugin.heeds(cycle, other)
+    assert not plugin.depends_on_pods(cycle)
+    assert not plugin.depends_on_pod(cycle, other)
     state.apply(csi_node("a", {DRIVER: 1}))
-    assert plugin.heeds_any(cycle)
-    assert plugin.heeds(cycle, other)
-    assert not plugin.heeds(cycle, bare)
+    assert plugin.depends_on_pods(cycle)
+    assert plugin.depends_on_pod(cycle, other)
+    assert not plugin.depends_on_pod(cycle, bare)
 
 
-def test_preemptor_with_volumes_looks_for_heeded_pods_only_where_there_is_a_limit(
+def test_preemptor_with_volumes_looks_for_pods_that_matter_only_where_there_is_a_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
 
-    def heeds(self: NodeVolumeLimits, cycle: Cycle, placed: PlacedPod) -> bool:
+    def depends_on_pod(self: NodeVolumeLimits, cycle: Cycle, placed: PlacedPod) -> bool:
         asked.append(placed.pod.name)
         return False
 
-    monkeypatch.setattr(NodeVolumeLimits, "heeds", heeds)
+    monkeypatch.setattr(NodeVolumeLimits, "depends_on_pod", depends_on_pod)
     lesser = [pod(f"lesser-{i}", claims=("x",), on="a") for i in range(3)]
     urgent = pod("urgent", claims=("y",))
     urgent = replace(urgent, spec=replace(urgent.spec, priority=10))

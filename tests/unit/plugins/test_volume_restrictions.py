@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from tests.builders import make_cluster
-from tests.unit.plugins.volume_builders import SKIPS, ask, claim, make, node, pod, rejections
+from tests.unit.plugins.volume_builders import ask, claim, make, node, pod, rejections
 
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.status import unresolvable
+from kubesched.framework.status import SKIP, unresolvable
 from kubesched.plugins.volume_restrictions import CLAIM_IN_USE, DISK_TAKEN, VolumeRestrictions
 from kubesched.state.pods import PlacedPod
 
@@ -19,7 +19,7 @@ def rbd(*monitors: str, image: str = "img") -> dict[str, Any]:
 
 
 def test_pod_without_volumes_is_of_no_concern() -> None:
-    assert ask(VolumeRestrictions(), make_cluster(node("a")), pod()) in SKIPS
+    assert ask(VolumeRestrictions(), make_cluster(node("a")), pod()) is SKIP
 
 
 def test_missing_claim_is_reported_before_any_node_is_looked_at() -> None:
@@ -64,7 +64,7 @@ def test_claim_for_one_pod_in_use_anywhere_rejects_all_nodes() -> None:
 
 def test_claim_for_one_pod_that_nobody_uses_is_of_no_concern() -> None:
     state = make_cluster(node("a"), claim("data", accessModes=["ReadWriteOncePod"]))
-    assert ask(VolumeRestrictions(), state, pod("p", claims=("data",))) in SKIPS
+    assert ask(VolumeRestrictions(), state, pod("p", claims=("data",))) is SKIP
 
 
 def test_preempting_the_user_of_a_claim_frees_it_and_putting_it_back_takes_it_again() -> None:

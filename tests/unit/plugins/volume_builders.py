@@ -13,7 +13,7 @@ from kubesched.api.pod import Pod, Volume
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin
-from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status
+from kubesched.framework.status import Status
 from kubesched.plugins.node_volume_limits import NodeVolumeLimits
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_restrictions import VolumeRestrictions
@@ -21,7 +21,6 @@ from kubesched.plugins.volume_zone import VolumeZone
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import make_node, make_pod
 
-SKIPS = (SKIP, SKIP_EQUIVALENT)
 BIND_COMPLETED = {"pv.kubernetes.io/bind-completed": "yes"}
 
 Json = dict[str, Any]

@@ -33,7 +33,7 @@ GROWTH = 2.4
 
 
 SMALL = (
-    (answers, "_BYTES_OF_LARGE_QUESTIONS"),
+    (answers, "_BYTES_OF_LARGE_KEYS"),
     (equivalence, "_BYTES_OF_LARGE_CLASSES"),
     (diagnosis, "_BYTES_KEPT"),
     (matching, "_BYTES_KEPT"),

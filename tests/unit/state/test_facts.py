@@ -74,7 +74,7 @@ def test_pods_for_different_nodes_are_not_equivalent_but_have_all_else_in_common
     first, second = state.facts(for_node("n1").build()), state.facts(for_node("n2").build())
     assert first is not second
     assert first.fingerprint != second.fingerprint
-    assert first.kin is second.kin
+    assert first.without_node_names is second.without_node_names
     assert first.amounts is second.amounts
     assert first.requests.tolist() == second.requests.tolist()
 
@@ -83,9 +83,9 @@ def test_pods_for_different_nodes_are_not_equivalent_but_have_all_else_in_common
     "other",
     [DAEMON.requests(cpu="200m"), DAEMON.label(tier="b"), DAEMON.toleration(operator="Exists"), DAEMON.priority(7)],
 )
-def test_pods_that_differ_in_anything_else_are_no_kin(state: ClusterState, other: PodBuilder) -> None:
+def test_pods_that_differ_in_anything_else_share_no_facts(state: ClusterState, other: PodBuilder) -> None:
     first, second = state.facts(for_node("n1").build()), state.facts(for_node("n1", other).build())
-    assert first.kin is not second.kin
+    assert first.without_node_names is not second.without_node_names
 
 
 @pytest.mark.parametrize("affinity", [None, Affinity(node_affinity=NodeAffinity())])
@@ -95,14 +95,14 @@ def test_a_pod_that_may_go_anywhere_is_no_kin_of_those_that_may_not(
     pod = DAEMON.build()
     anywhere = state.facts(replace(pod, spec=replace(pod.spec, affinity=affinity)))
     bound = state.facts(for_node("n1").build())
-    assert anywhere.kin is anywhere
-    assert bound.kin is not anywhere
+    assert anywhere.without_node_names is anywhere
+    assert bound.without_node_names is not anywhere
 
 
-def test_required_affinity_that_names_no_node_makes_no_kin(state: ClusterState) -> None:
+def test_required_affinity_that_names_no_node_shares_no_facts(state: ClusterState) -> None:
     pod = DAEMON.requires_node(node_term("disk", "In", "ssd")).build()
     facts = state.facts(pod)
-    assert facts.kin is facts
+    assert facts.without_node_names is facts
 
 
 def test_facts_follow_the_columns_of_resources_whoever_was_asked_first(state: ClusterState) -> None:
@@ -116,13 +116,13 @@ def test_facts_follow_the_columns_of_resources_whoever_was_asked_first(state: Cl
 
 def test_kin_goes_with_the_last_pod_that_has_it(state: ClusterState) -> None:
     first, second = state.facts(for_node("n1").build()), state.facts(for_node("n2").build())
-    kin = weakref.ref(first.kin)
+    shared = weakref.ref(first.without_node_names)
     gc.disable()
     try:
         del first
-        assert kin() is not None
+        assert shared() is not None
         del second
-        assert kin() is None  # and not only when the garbage collector comes
+        assert shared() is None  # and not only when the garbage collector comes
     finally:
         gc.enable()
 

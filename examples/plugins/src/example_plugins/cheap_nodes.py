@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from kubesched.plugin import (
     Int64,
     Nodes,
     PluginContext,
+    PodFields,
+    Reads,
     Scope,
     ScorePlugin,
     Section,
@@ -34,18 +35,11 @@ class CheapNodes(FilterPlugin, ScorePlugin, ExplainPlugin):
     """Rejects nodes that cost more than `maxPrice`, and scores the others by how cheap they are."""
 
     name = "CheapNodes"
-    filter_scope = Scope.NODE_OBJECT
-    score_scope = Scope.NODE_OBJECT
-    looks_only_at_facts = True
+    filter_reads = score_reads = Reads(PodFields.NONE, Scope.NODE_OBJECT)  # of the pod nothing: all share one answer
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         self.max_price = int((args or {}).get("maxPrice", NO_LIMIT))
-
-    def filter_question(self, cycle: Cycle) -> Hashable:
-        return None  # nothing about the pod matters: one answer serves all pods
-
-    score_question = filter_question
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         return self.reject(self._prices(nodes) > self.max_price, TOO_EXPENSIVE)

@@ -35,7 +35,7 @@ def resource_lines(pods: Iterable[Pod], state: ClusterState) -> Iterator[str]:
         if pod.spec.node_name and pod.is_finished:
             continue
         labels = _labels(pod)
-        for amount in state.facts(pod).kin.derived(_amounts_of, pod):
+        for amount in state.facts(pod).without_node_names.derived(_amounts_of, pod):
             line = f"{amount.family}{{{labels},{amount.text}\n"
             if amount.family == "kube_pod_resource_request":
                 yield line

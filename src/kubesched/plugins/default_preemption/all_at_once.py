@@ -144,7 +144,7 @@ def _drop_hopeless(cycle: Cycle, filters: Filters, world: _Emptied, standing: Bo
 
 
 def _ids_of(plugin: FilterPlugin, cycle: Cycle, world: _Emptied) -> Int32:
-    """What a filter says of the rows. One that looks at pods heeds none of those here: the answer stays as it is."""
+    """What a filter says of the rows. One that looks at pods depends on none of these: its answer stays."""
     if not plugin.looks_at_pods:
         return plugin.filter(cycle, world)
     if not plugin.is_columnar:

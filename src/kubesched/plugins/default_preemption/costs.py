@@ -128,9 +128,9 @@ class KeptCosts:
         self._kept: dict[Hashable, RowCosts] = {}
 
     def of(self, cycle: Cycle, filters: Filters) -> RowCosts:
-        """What is known so far. Nothing is kept if filters look at more of the pod than others share with it."""
+        """What is known so far. Nothing is kept if a filter looks at pods, or tells equivalent ones apart."""
         size = self._state.nodes.size
-        if any(plugin.looks_at_pods or not plugin.looks_only_at_facts for plugin in filters):
+        if not all(plugin.filter_reads.is_narrow and not plugin.looks_at_pods for plugin in filters):
             return RowCosts(size)
         key = (cycle.facts, cycle.priority, filters)
         costs = self._kept.pop(key, None) or self._new(size)

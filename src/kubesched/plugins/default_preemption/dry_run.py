@@ -1,8 +1,8 @@
 """What preemption would do on each node: take out all pods of lower priority, then put back as many as possible.
 
 Rows are worked on all at once where the filters look only at node objects and totals. Where one of them looks
-further, at neighbours or volumes, and heeds a pod that could leave or that is nominated there, rows are worked on one
-at a time.
+further, at neighbours or volumes, and depends on a pod that could leave or that is nominated there, rows are worked
+on one at a time.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int
     budgets = Budgets(cycle.state.objects)
     ahead = cycle.state.companion(NominatedColumns).ahead_of(cycle.pod, cycle.priority)
     active = tuple(plugin for plugin in what_if.filters if plugin.name not in cycle.skipped_filters)
-    by_itself = _heeded(cycle, active, ahead)[potential]
+    by_itself = _dependent_rows(cycle, active, ahead)[potential]
     result.many = Together(cycle, active, budgets, ahead, potential[~by_itself])
     result.failures += result.many.failures
     rows, harmless = potential[by_itself], False
@@ -122,22 +122,22 @@ def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int
     return result
 
 
-def _heeded(cycle: Cycle, filters: Filters, ahead: Ahead) -> Bool:
-    """Per row whether a filter heeds a pod there that could leave, or one of those nominated there."""
+def _dependent_rows(cycle: Cycle, filters: Filters, ahead: Ahead) -> Bool:
+    """Per row whether a filter depends on a pod there that could leave, or on one of those nominated there."""
     found = np.zeros(cycle.state.nodes.size, dtype=np.bool_)
-    wide = [plugin for plugin in filters if plugin.looks_at_pods and plugin.heeds_any(cycle)]
+    wide = [plugin for plugin in filters if plugin.looks_at_pods and plugin.depends_on_pods(cycle)]
     if not wide:
         return found
 
-    def heeds(pod: PlacedPod) -> bool:
-        return any(plugin.heeds(cycle, pod) for plugin in wide)
+    def matters(pod: PlacedPod) -> bool:
+        return any(plugin.depends_on_pod(cycle, pod) for plugin in wide)
 
     lesser = list(cycle.state.pods.with_lower_priority(cycle.priority))
     one_of_each: dict[PodFacts, PlacedPod] = {pod.facts: pod for pod in lesser}
-    heeded = {facts for facts, pod in one_of_each.items() if heeds(pod)}
-    if heeded:
-        found[[pod.row for pod in lesser if pod.facts in heeded]] = True
-    found[ahead.rows[ahead.heeded(heeds)]] = True
+    mattering = {facts for facts, pod in one_of_each.items() if matters(pod)}
+    if mattering:
+        found[[pod.row for pod in lesser if pod.facts in mattering]] = True
+    found[ahead.rows[ahead.rows_with(matters)]] = True
     return found
 
 

@@ -16,6 +16,7 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.extender import Extender, ExtenderAnswers, ExtenderError, NodeVictims, SparedVictims
 from kubesched.framework.groups import GroupPostFilterResult, GroupWhatIf, PodGroupPostFilterPlugin
 from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, WhatIfRunner
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.plugins.default_preemption.candidates import Candidate
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
@@ -50,7 +51,7 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
     """Chooses victims of lower priority, on one node, as few and as unimportant as possible."""
 
     name = "DefaultPreemption"
-    judges_equals_alike = True
+    post_filter_reads = Reads(PodFields.SPEC, Scope.CLUSTER)
 
     def __init__(self, args: DefaultPreemptionArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -76,7 +77,7 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         key = group_key(pod)
         return STILL_EVICTING_FOR_GROUP if key and self._evicting.holds_back(f"podgroup/{key}", state) else None
 
-    def may_open_for(self, change: Change[Any]) -> Collection[str] | None:
+    def pods_to_recheck(self, change: Change[Any]) -> Collection[str] | None:
         return None if self.context.features.pod_groups else self._evicting.waiting_for(change.obj.identity)
 
     def post_filter(

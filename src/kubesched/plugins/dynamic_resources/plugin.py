@@ -23,7 +23,6 @@ from kubesched.framework.events import Interest
 from kubesched.framework.groups import GroupPostFilterResult, GroupWhatIf, PodGroupPostFilterPlugin
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
-    ASKED_ANEW,
     Details,
     ExplainPlugin,
     FilterPlugin,
@@ -34,11 +33,11 @@ from kubesched.framework.plugin import (
     PreEnqueuePlugin,
     PreFilterPlugin,
     ReservePlugin,
-    Scope,
     ScorePlugin,
     WhatIfRunner,
 )
-from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
+from kubesched.framework.reads import PodFields, Reads, Scope
+from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from kubesched.plugins.dynamic_resources.attempt import (
     NOTES,
     ClaimAttempt,
@@ -99,8 +98,11 @@ class DynamicResources(
     """
 
     name = NOTES.name
-    looks_only_at_facts = looks_only_at_spec = True
-    score_scope = Scope.NODE_OBJECT
+    pre_filter_reads = Reads(PodFields.SPEC | PodFields.RESOURCE_CLAIMS | PodFields.NAMESPACE, Scope.CLAIMS)
+    filter_reads = post_filter_reads = Reads(
+        PodFields.SPEC | PodFields.RESOURCE_CLAIMS | PodFields.NAMESPACE, Scope.CLUSTER
+    )
+    score_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
     explained_as = "devices"
 
     def __init__(self, args: DynamicResourcesArgs | None = None, context: PluginContext | None = None) -> None:
@@ -130,7 +132,7 @@ class DynamicResources(
     def pre_filter(self, cycle: Cycle) -> Status | None:
         pod = cycle.pod
         if not pod.spec.resource_claims and not extended_resources(cycle):
-            return SKIP_EQUIVALENT
+            return SKIP
         cycle.write(NOTES, ClaimAttempt(pod))  # as long as nothing else is known
         try:
             attempt = begin_attempt(cycle)
@@ -257,14 +259,14 @@ class DynamicResources(
 
     # -- which node is best -------------------------------------------------------------------------------------------
 
-    def score_question(self, cycle: Cycle) -> Hashable:
-        is_asked = cycle.find(NOTES) is not None or self.name in cycle.skipped_filters
-        if self._knows_alternatives and not is_asked:
-            raise CycleStateMissingError(self.name)
-        return ASKED_ANEW if self._may_differ(cycle) else None
+    def sign(self, cycle: Cycle) -> Hashable:
+        """Scores of pods without claims are the same; those of others follow from devices."""
+        return None if self._may_differ(cycle) else ()
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         attempt = cycle.find(NOTES)
+        if attempt is None and self._knows_alternatives and self.name not in cycle.skipped_filters:
+            raise CycleStateMissingError(self.name)
         if attempt is None or not self._knows_alternatives or not attempt.has_alternatives:
             return 0
         scores = np.zeros(cycle.state.nodes.size, dtype=np.int64)

@@ -9,6 +9,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.inter_pod_affinity.hints import COMPANY, after_node, after_pod
 from kubesched.plugins.inter_pod_affinity.neighbours import (
@@ -34,8 +35,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """Near to some pods, far from others, in any topology."""
 
     name = "InterPodAffinity"
-    judges_equals_alike = True
     adjusts = True
+    pre_filter_reads = filter_reads = pre_score_reads = score_reads = Reads(
+        PodFields.SPEC | PodFields.LABELS | PodFields.NAMESPACE, Scope.CLUSTER
+    )
 
     def __init__(self, args: InterPodAffinityArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -76,7 +79,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         cycle.read(_NEIGHBOURS).adjust(cycle, pod, row, -1)
 
-    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+    def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         return cycle.read(_NEIGHBOURS).concerns(cycle, pod.facts)
 
     # -- score --------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class ScoredResource(NamedTuple):
 class ScoredRequest(NamedTuple):
     """What a pod adds to each resource. An extended resource that it does not ask for does not count at all."""
 
-    question: tuple[int, ...]
+    amounts_asked: tuple[int, ...]
     is_nothing: bool
     resources: tuple[ScoredResource, ...]
     resource_ids: ResourceIds
@@ -61,7 +61,7 @@ class Allocation:
 
     def request_of(self, cycle: Cycle) -> ScoredRequest:
         """What the pod asks for; worked out once per equivalence class."""
-        return cycle.facts.kin.derived_at(cycle.state.nodes.resources_version, self._make, cycle)
+        return cycle.facts.without_node_names.derived_at(cycle.state.nodes.resources_version, self._make, cycle)
 
     def use(self, nodes: Nodes, request: ScoredRequest) -> Use:
         """What is in use without the pod, and what is offered."""

@@ -11,8 +11,9 @@ from kubesched.api.requests import Quantities, pod_requests
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import PluginContext, PreScorePlugin, Scope, ScorePlugin
-from kubesched.framework.status import MAX_NODE_SCORE, SKIP_EQUIVALENT, Status
+from kubesched.framework.plugin import PluginContext, PreScorePlugin, ScorePlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
+from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.shared.arithmetic import MAX_INT64
 from kubesched.state.columns import Float, Int64
@@ -24,8 +25,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """Scores by how much more even the use of resources would become; 75 if nothing changes."""
 
     name = "NodeResourcesBalancedAllocation"
-    looks_only_at_facts = looks_only_at_spec = True
-    score_scope = Scope.NODE_TOTALS
+    pre_score_reads = Reads(PodFields.SPEC | PodFields.RESIZE, Scope.NOTHING)
+    score_reads = Reads(PodFields.SPEC | PodFields.RESIZE, Scope.NODE_TOTALS)
 
     def __init__(
         self, args: NodeResourcesBalancedAllocationArgs | None = None, context: PluginContext | None = None
@@ -38,10 +39,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         # Pods that ask for nothing would all be drawn to the same node.
-        return SKIP_EQUIVALENT if self._allocation.request_of(cycle).is_nothing else None
+        return SKIP if self._allocation.request_of(cycle).is_nothing else None
 
-    def score_question(self, cycle: Cycle) -> Hashable:
-        return self._allocation.request_of(cycle).question
+    def sign(self, cycle: Cycle) -> Hashable:
+        return self._allocation.request_of(cycle).amounts_asked
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         request = self._allocation.request_of(cycle)

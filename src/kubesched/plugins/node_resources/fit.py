@@ -36,11 +36,11 @@ from kubesched.framework.plugin import (
     PluginContext,
     PreFilterPlugin,
     PreScorePlugin,
-    Scope,
     ScorePlugin,
     Section,
 )
 from kubesched.framework.profile import ProfileError
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins.node_resources import hints, placements
 from kubesched.plugins.node_resources.allocation import Allocation
@@ -98,9 +98,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """Room for the pod, and the strategy by which fuller or emptier nodes are better."""
 
     name = "NodeResourcesFit"
-    looks_only_at_facts = looks_only_at_spec = True
-    filter_scope = Scope.NODE_TOTALS
-    score_scope = Scope.NODE_TOTALS
+    pre_filter_reads = Reads(PodFields.SPEC, Scope.OBJECTS)
+    filter_reads = score_reads = Reads(PodFields.SPEC, Scope.NODE_TOTALS)
     explained_as = "shortages"
 
     def __init__(self, args: NodeResourcesFitArgs | None = None, context: PluginContext | None = None) -> None:
@@ -123,8 +122,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return placements.fullness(self._args.scoring_strategy.resources, proposal, state)
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        version = cycle.state.nodes.resources_version
-        cycle.write(_REQUEST, cycle.facts.kin.derived_at(version, self._make, cycle))
+        cycle.write(_REQUEST, self._request_of(cycle))
         return None
 
     def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64 | None:
@@ -136,9 +134,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         least: Int64 = np.maximum(free // request.amounts, 0).min(axis=0, initial=np.iinfo(np.int64).max)
         return np.minimum(room, least)
 
-    def filter_question(self, cycle: Cycle) -> Hashable:
-        request = cycle.read(_REQUEST)
-        return request.names, request.wanted
+    def sign(self, cycle: Cycle) -> Hashable:
+        request = self._request_of(cycle)
+        return request.names, request.wanted, self._allocation.request_of(cycle).amounts_asked
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         request = cycle.read(_REQUEST)
@@ -175,7 +173,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if not request.missing:
             return 0
         version = (cycle.state.objects.version(DeviceClass), cycle.state.nodes.resources_version)
-        return cycle.facts.kin.derived_at(version, self._find_missing, (cycle, request))
+        return cycle.facts.without_node_names.derived_at(version, self._find_missing, (cycle, request))
 
     def _find_missing(self, about: tuple[Cycle, PodRequest]) -> int:
         cycle, request = about
@@ -186,9 +184,6 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 faults[(i + 1) >> 3] |= 1 << ((i + 1) & 7)
         found = int.from_bytes(faults, "little")
         return found | request.hopeless if found else 0
-
-    def score_question(self, cycle: Cycle) -> Hashable:
-        return self._allocation.request_of(cycle).question
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
         request = self._allocation.request_of(cycle)
@@ -201,6 +196,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if request.extended and self._allocation.may_use_devices(cycle, request):
             return int(self.score(cycle, node.alone)[0])
         return self._strategy.node(request.resources, self._allocation.used_at(totals), totals.allocatable)
+
+    def _request_of(self, cycle: Cycle) -> PodRequest:
+        version = cycle.state.nodes.resources_version
+        return cycle.facts.without_node_names.derived_at(version, self._make, cycle)
 
     def _request(self, cycle: Cycle) -> PodRequest:
         amounts = {

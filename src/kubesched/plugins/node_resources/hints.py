@@ -44,7 +44,7 @@ def after_pod(pod: Pod, old: Pod, new: Pod | None, state: ClusterState) -> Hint:
         return Hint.SKIP
     changed = state.companion(_Changed)
     before, after = changed.amounts(old, _placed), changed.amounts(new, _placed)
-    wanted = state.facts(pod).kin.derived(_wanted_of_pods, (pod, state))
+    wanted = state.facts(pod).without_node_names.derived(_wanted_of_pods, (pod, state))
     return queue_if(any(before.get(name, 0) > after.get(name, 0) for name in wanted))
 
 
@@ -53,7 +53,7 @@ def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hi
 
     Resources that the profile ignores count here, as they do in kube-scheduler.
     """
-    wanted = state.facts(pod).kin.derived(_wanted_of_nodes, (pod, state))
+    wanted = state.facts(pod).without_node_names.derived(_wanted_of_nodes, (pod, state))
     offered = state.companion(_Changed).amounts(new, _offered)
     by_devices = {name for name in wanted if not offered.get(name) and is_served(name, state)}
     if any(amount > offered.get(name, 0) for name, amount in wanted.items() if name not in by_devices):
@@ -91,7 +91,7 @@ class _Changed:
 
 
 def _sizes_waited_for(pod: Pod, state: ClusterState) -> Iterable[Hashable]:
-    return (_size(state.facts(pod).kin.derived(_wanted_of_nodes, (pod, state))),)
+    return (_size(state.facts(pod).without_node_names.derived(_wanted_of_nodes, (pod, state))),)
 
 
 def _sizes_brought(old: Node | None, new: Node, state: ClusterState) -> Iterable[Hashable]:

@@ -14,6 +14,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread.cells import Cells, Part, nothing_scored, part_by_domain, part_by_node
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
@@ -46,8 +47,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     """Keeps pods of a kind evenly spread."""
 
     name = "PodTopologySpread"
-    judges_equals_alike = True
     adjusts = True
+    pre_filter_reads = filter_reads = pre_score_reads = score_reads = Reads(
+        PodFields.SPEC | PodFields.NODE_NAMES | PodFields.LABELS | PodFields.NAMESPACE | PodFields.OWNER, Scope.CLUSTER
+    )
 
     def __init__(self, args: PodTopologySpreadArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -128,7 +131,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         self._adjust(cycle, pod, row, -1)
 
-    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+    def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         if pod.facts.namespace != cycle.facts.namespace:
             return False
         return any(domains.constraint.selector.matches(pod.facts.labels) for domains in cycle.read(_DOMAINS))

@@ -47,7 +47,7 @@ class VolumeFaultError(Exception):
 
 def attachable_count(pod: Pod, facts: PodFacts) -> int:
     """How many volumes of the pod may need attaching; some of them may turn out to be one, or to need nothing."""
-    return facts.kin.derived(_attachable_count, pod) if pod.spec.volumes else 0
+    return facts.without_node_names.derived(_attachable_count, pod) if pod.spec.volumes else 0
 
 
 def _attachable_count(pod: Pod) -> int:

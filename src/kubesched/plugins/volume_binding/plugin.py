@@ -21,7 +21,8 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable
+from kubesched.framework.reads import PodFields, Reads, Scope
+from kubesched.framework.status import SKIP, Status, error, unresolvable
 from kubesched.plugins.shared.hinting import CLAIMS, after_used_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
@@ -51,8 +52,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     """Bound volumes must be in reach; for claims that wait for their first consumer one must be found or made."""
 
     name = "VolumeBinding"
-    judges_equals_alike = True
-    heeds_pods = False
+    pre_filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLAIMS)
+    filter_reads = score_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.OBJECTS)
+    pre_score_reads = Reads(PodFields.NONE, Scope.NOTHING)
 
     def __init__(self, args: VolumeBindingArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -77,7 +79,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         pod, objects = cycle.pod, cycle.state.objects
         if not pod.spec.volumes or not claims_used(pod):
-            return SKIP_EQUIVALENT
+            return SKIP
         missing = why_not_ready(pod, objects)
         if missing:
             return unresolvable(missing)
@@ -106,7 +108,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
-        return SKIP_EQUIVALENT if self._scorer is None else None
+        return SKIP if self._scorer is None else None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         claims = self._claims(cycle)
@@ -132,6 +134,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             search.volumes.assume(volume)
         for claim in provisioned:
             search.claims.assume(claim)
+        cycle.state.note_reservation()
         cycle.write(RESERVED, VolumeWrites(node_name, volumes, provisioned))
         return None
 
@@ -144,6 +147,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             search.volumes.restore(volume)
         for claim in writes.claims:
             search.claims.restore(claim)
+        cycle.state.note_reservation()
 
     def pre_bind_pre_flight(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         return SKIP if self.writes(cycle) is None else None

@@ -92,7 +92,7 @@ def heeded_options(trials: Trials, pod: Pod, *, most: int) -> Iterator[Option]:
             continue
         facts = id(placed.facts)
         if facts not in judged:
-            judged[facts] = any(plugin.heeds(decision.cycle, placed) for plugin in filters)
+            judged[facts] = any(plugin.depends_on_pod(decision.cycle, placed) for plugin in filters)
         if judged[facts]:
             heeded.append(placed.pod)
         if len(heeded) > most:

@@ -57,7 +57,7 @@ class SchedulingCycle(Reserving):
         self._engine = engine
         self._queue = queue
         self._client = client
-        self._judges_equals_alike = {name: profile.judges_equals_alike for name, profile in profiles.items()}
+        self._undeclared = {name: profile.undeclared for name, profile in profiles.items()}
         self._permit_plugins = {name: profile.at("permit", PermitPlugin) for name, profile in profiles.items()}
         self._waiting = waiting
         self._find = find
@@ -83,7 +83,7 @@ class SchedulingCycle(Reserving):
             )
             attempt.ran_out = self._engine.budget.ran_out
             if decision.outcome is not Outcome.SCHEDULED:
-                failure = failure_of(decision, speaks_for_equals=self._judges_equals_alike[decision.profile])
+                failure = failure_of(decision, speaks_for_equals=not self._undeclared[decision.profile])
                 return Failed(failure, decision, self._begin_preemption(decision))
             return self._assume(attempt, decision)
         except AnswersMissingError as missing:

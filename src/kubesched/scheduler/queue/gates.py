@@ -64,7 +64,7 @@ class Gates:
         """
         before = self._stopwatch() if self._listeners else 0.0
         gate = self._gate_of(next(iter(waiting.values())))
-        opened = None if change is None or gate is None else gate.may_open_for(change)
+        opened = None if change is None or gate is None else gate.pods_to_recheck(change)
         asked = waiting if opened is None else {key: waiting[key] for key in opened if key in waiting}
         passing = {key: queued for key, queued in asked.items() if not self._is_held(queued)}
         if len(passing) < len(waiting):
@@ -81,7 +81,7 @@ class Gates:
         Many preemptors wait while victims leave, and each that leaves would wake all of them.
         """
         gate = self._named.get((profile, plugin))
-        return None if gate is None else gate.may_open_for(change)
+        return None if gate is None else gate.pods_to_recheck(change)
 
     def _gate_of(self, queued: QueuedPod) -> PreEnqueuePlugin | None:
         return self._named.get((queued.pod.spec.scheduler_name, queued.gating_plugin))

@@ -40,7 +40,7 @@ class ServedResources:
 
 def extended_resources(cycle: Cycle) -> frozenset[str]:
     """The extended resources that the pod asks for; worked out once per equivalence class."""
-    return cycle.facts.kin.derived(_extended_resources_of, cycle.pod)
+    return cycle.facts.without_node_names.derived(_extended_resources_of, cycle.pod)
 
 
 def _extended_resources_of(pod: Pod) -> frozenset[str]:
