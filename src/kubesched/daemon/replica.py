@@ -8,7 +8,6 @@ import math
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from functools import partial
 from typing import IO, Any
 
 from kubesched.daemon.cache_comparer import CacheComparer
@@ -33,7 +32,6 @@ from kubesched.kube.authentication import Clients
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler import garbage
-from kubesched.scheduler.gathering import Gathering
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
@@ -43,8 +41,6 @@ from kubesched.scheduler.scheduler import Scheduler
 FINISH_WITHIN = 10.0
 """Seconds that bindings under way are given when the replica stops."""
 FLUSH_WITHIN = 3.0
-_REST = 0.01
-"""Seconds in which events that come close upon each other are gathered (`Gathering`)."""
 
 log = Log(__name__)
 
@@ -129,7 +125,6 @@ class Replica:
             custom=self.scheduler.custom_resources,
             originals=originals,
             on_unreadable=self.handling.unreadable,
-            let_more_come=Gathering(partial(time.sleep, _REST), time.monotonic, may_rest=lambda: self.loop.is_idle),
         )
         self.comparer = CacheComparer(self.scheduler, self.informers, registry, self.handling)
         lost = registry.family("kubesched_lost_events_total")

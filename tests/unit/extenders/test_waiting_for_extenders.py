@@ -171,21 +171,6 @@ def test_other_pods_are_bound_while_an_extender_answers() -> None:
     virtual_time.run(story())
 
 
-def test_loop_is_not_idle_while_an_extender_may_answer() -> None:
-    async def story() -> None:
-        extender = Thinking("filter")
-        async with living(extender) as world:
-            await world.see(make_node("n1"))
-            assert world.loop.is_idle
-            await world.see(asking("slow"))
-            assert not world.loop.is_idle
-            extender.answer("slow")
-            await world.pause()
-            assert world.loop.is_idle
-
-    virtual_time.run(story())
-
-
 def test_other_pods_are_bound_while_a_server_takes_its_time(server: ExtenderServer) -> None:
     async def story() -> None:
         asked = asyncio.Event()
