@@ -20,6 +20,7 @@ from kubesched.api.pod_groups import (
 from kubesched.config.features import Features
 from kubesched.framework.client import ClusterClient
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.groups.group_attempt import GroupAttempt, GroupDecided
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
@@ -99,8 +100,9 @@ def _decide(scheduler: Scheduler) -> None:
     attempt = scheduler.pop()
     assert attempt is not None
     scheduler.decide(attempt)
-    assert attempt.group is not None
-    assert attempt.node or attempt.group.waits_for_preemption, attempt.failure
+    assert isinstance(attempt, GroupAttempt)
+    assert isinstance(attempt.state, GroupDecided)
+    assert attempt.state.status is None or attempt.state.waits_for_preemption, attempt.state.status
 
 
 def _cpu_ms(work: Callable[[], object]) -> float:

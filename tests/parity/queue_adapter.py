@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from tests.parity.fake_api import FINISHED, FakeApi, Journal, RefusedError, WatchEvent
 from tests.parity.queue_state import describe, present
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.change import Change
@@ -128,7 +129,7 @@ class _Replay(SchedulerListener):
     def _begin(self, *, until: str) -> Json:
         if any(not isinstance(attempt.state, Assumed) for attempt in self.open):
             return {"outcome": "busy"}
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         if attempt is None:
             return {"outcome": "nothing to pop"}
         entry: Json = {"popped": attempt.queued.pod.key, "from": attempt.popped_from}

@@ -7,16 +7,13 @@ must not call the scheduler. Without any, the scheduler does not even look at it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-
-if TYPE_CHECKING:
-    from kubesched.scheduler.groups.group_turn import GroupTurn
 
 
 class SchedulerListener:
@@ -60,9 +57,9 @@ class SchedulerListener:
             self.moved(queued, event, "Unschedulable")
 
     def passed_over(self, pods: Iterator[QueuedPod], event: str) -> None:
-        """The same for pods whose gate such an event cannot open, which is why they were not even looked at.
+        """Pods skipped by an event because PreEnqueue would still reject them.
 
-        There may be very many, and each costs a hint: only those that a listener takes are found.
+        There may be very many, and each class costs a hint: only those that a listener takes are found.
         """
 
     # -- attempts -----------------------------------------------------------------------------------------------------
@@ -73,7 +70,7 @@ class SchedulerListener:
     def decided(self, attempt: Attempt) -> None:
         """A node was found for the pod and is assumed, or was not; or the pod was skipped, which ends the attempt."""
 
-    def group_decided(self, turn: GroupTurn) -> None:
+    def group_decided(self, attempt: GroupAttempt) -> None:
         """A pod group was decided: each of its attempts is about to be reported as `decided`."""
 
     def waiting(self, attempt: Attempt) -> None:

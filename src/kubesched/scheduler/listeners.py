@@ -9,7 +9,7 @@ from kubesched.scheduler.listener import SchedulerListener
 
 _HOOKS = [name for name in vars(SchedulerListener) if not name.startswith("_")]
 _STANDS_FOR = {"held_back": ("pre_enqueued", "moved")}
-"""Hooks that say the same as others: who overrides only those hears of it by them."""
+"""Batched hooks, and the per-pod hooks that they fall back to."""
 
 
 class Listeners(SchedulerListener):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from kubesched.api.change import Change
@@ -13,6 +13,7 @@ from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Failed, Paused, WaitingOnPermit
 from kubesched.scheduler.attempt.extender_turns import ExtenderTurns
 from kubesched.scheduler.attempt.paused_attempts import PausedAttempts
+from kubesched.scheduler.groups.group_attempt import EntityAttempt, GroupAttempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -129,16 +130,18 @@ class SchedulingLoop(SchedulerListener):
                 self._paused.add(attempt, now(), attempt.spent - spent)
                 await self._yield()
                 return True
-            if attempt.answers is not None:
+            if attempt.extender_answers:
                 if isinstance(attempt.state, Asking):
                     self._extender_turns.ask(attempt, attempt.state.questions)
                     continue
                 self._extender_turns.leave(attempt)
-            tasks = [(each, self._start(each)) for each in attempt.together]
+            tasks = [(each, self._start(each)) for each in attempt.attempts]
+            if isinstance(attempt, GroupAttempt):
+                self._start(attempt)
             evicting = [task for each, task in tasks if task is not None and each.victims]
             if evicting and self._scheduler.evicts_first:
                 await asyncio.wait(evicting)  # nothing is decided before its victims are on their way out
-            elif isinstance(attempt.state, Failed):
+            elif any(isinstance(each.state, Failed) for each in attempt.attempts):
                 # Its nomination must be known before the next decision, or two preemptors choose the same victims.
                 # The task that was just made runs up to its first write before we go on.
                 await asyncio.sleep(0)
@@ -155,36 +158,38 @@ class SchedulingLoop(SchedulerListener):
             self._held_back = False
             self.wake()
 
-    def _next(self) -> Attempt | None:
+    def _next(self) -> EntityAttempt | None:
         """Whose turn it is. Decisions that take long go on half of the time, or all the time if there are no others."""
         if self._paused and self._paused.is_due(asyncio.get_running_loop().time()):
             return self._paused.take()
         return self._extender_turns.ready() or self._pop() or self._paused.take()
 
-    def _pop(self) -> Attempt | None:
+    def _pop(self) -> EntityAttempt | None:
         """The next pod's turn. Those that extenders have a say about wait for each other."""
         while not self._extender_turns.is_full and (attempt := self._scheduler.pop()) is not None:
-            if attempt.answers is None:
+            if not attempt.extender_answers:
                 return attempt
             self._extender_turns.join(attempt)
             if (ready := self._extender_turns.ready()) is not None:
                 return ready
         return None
 
-    def _start(self, attempt: Attempt) -> asyncio.Task[None] | None:
+    def _start(self, attempt: EntityAttempt) -> asyncio.Task[None] | None:
         """Start a task that writes what was decided; None if there is nothing to write, or not before Permit."""
         if isinstance(attempt.state, Done):
             return None
-        waits = isinstance(attempt.state, WaitingOnPermit)
-        step = self._scheduler.wait if waits else self._finish
-        task = asyncio.create_task(self._run(step, attempt), name=f"finish {attempt.queued.key}")
+        if isinstance(attempt, Attempt) and isinstance(attempt.state, WaitingOnPermit):
+            task = self._spawn(self._scheduler.wait(attempt), attempt)
+            self._waits[attempt.queued.identity] = task, self._permit_timer(attempt)
+            return None
+        return self._spawn(self._finish(attempt), attempt)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], attempt: EntityAttempt) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._run(work, attempt), name=f"finish {attempt.queued.key}")
         self._unfinished.add(task)
         self._not_begun += 1
         task.add_done_callback(self._ended)
-        if not waits:
-            return task
-        self._waits[attempt.queued.identity] = task, self._permit_timer(attempt)
-        return None
+        return task
 
     def _permit_timer(self, attempt: Attempt) -> asyncio.TimerHandle:
         """Wakes the loop when a Permit plugin has had all the time that it asked for."""
@@ -192,14 +197,14 @@ class SchedulingLoop(SchedulerListener):
         patience = 0.0 if waiting is None else waiting.patience
         return asyncio.get_running_loop().call_later(patience, self.wake)
 
-    async def _run(self, step: Callable[[Attempt], Coroutine[Any, Any, None]], attempt: Attempt) -> None:
+    async def _run(self, work: Coroutine[Any, Any, None], attempt: EntityAttempt) -> None:
         self._not_begun -= 1
         try:
-            await step(attempt)
+            await work
         except Exception:  # all that plugins and writers do is reported; this is a bug of ours, and no reason to stop
-            log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
+            log.exception("the attempt at %s could not be finished", attempt.queued.key)
 
-    async def _finish(self, attempt: Attempt) -> None:
+    async def _finish(self, attempt: EntityAttempt) -> None:
         if self._waits and (waited := self._waits.pop(attempt.queued.identity, None)) is not None:
             wait, timer = waited
             timer.cancel()

@@ -22,7 +22,8 @@ from kubesched.framework.client import ClusterClient
 from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
-from kubesched.framework.extender import EXTENDER, Extender, ignoring_managed_resources
+from kubesched.framework.extender import EXTENDER, Extender, ExtenderAnswers, ignoring_managed_resources
+from kubesched.framework.group_answers import GroupAnswers
 from kubesched.framework.groups import GroupAliasPlugin
 from kubesched.framework.plugin import PluginContext, PreEnqueuePlugin, QueueSortPlugin
 from kubesched.framework.profile import ANY_EVENT, Profile, custom_resources, interests_of
@@ -46,14 +47,13 @@ from kubesched.scheduler.attempt.old_news import OldNews
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
 from kubesched.scheduler.event_handlers import EventHandlers
 from kubesched.scheduler.groups.conditions import GroupConditions
-from kubesched.scheduler.groups.draws import NotedDraws
+from kubesched.scheduler.groups.group_attempt import EntityAttempt, GroupAttempt, GroupDecided, NotedDraws
 from kubesched.scheduler.groups.group_cycle import GroupCycle
-from kubesched.scheduler.groups.group_turn import GroupTurn
+from kubesched.scheduler.groups.group_queue import GroupQueue
+from kubesched.scheduler.groups.queued_group import QueuedPodGroup
 from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.listeners import Listeners
-from kubesched.scheduler.queue.group_queue import GroupQueue
-from kubesched.scheduler.queue.queued_group import QueuedGroup
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.scheduler.write_counting import WriteCounter
 from kubesched.state.cluster import ClusterState
@@ -146,7 +146,13 @@ class Scheduler:
             )
         self._conditions = GroupConditions(client, self._latest_group, now)
         self._binding = BindingCycle(
-            self.state, self.queue, client, self.profiles, self._scheduling.unreserve, pre_binding, self.extenders
+            self.state,
+            self.queue,
+            client,
+            self.profiles,
+            self._scheduling.reserving.unreserve,
+            pre_binding,
+            self.extenders,
         )
 
     @property
@@ -213,37 +219,31 @@ class Scheduler:
 
     # -- an attempt ---------------------------------------------------------------------------------------------------
 
-    def pop(self) -> Attempt | None:
-        """The next pod's turn."""
+    def pop(self) -> EntityAttempt | None:
+        """The turn of the next pod, or of the next pod group."""
         popped = self.queue.pop()
         if popped is None:
             return None
-        queued, place = popped
-        if isinstance(queued, QueuedGroup):
-            return self._pop_group(queued, place)
-        self._popped += 1
-        answers = self.engine.answers_for(queued.pod) if self.extenders else None
-        attempt = Attempt(queued, place, answers=answers, number=self._popped)
-        self.listeners.popped(attempt)
-        return attempt
-
-    def _pop_group(self, queued: QueuedGroup, place: str) -> Attempt:
-        """A group's turn: the attempt at one of its pods stands for it, with those at the others `together`."""
-        assert self._groups is not None
-        turn = self._groups.begin(queued, place, self._popped + 1)
-        self._popped += len(turn.attempts)
-        for attempt in turn.attempts:
+        entity, pods, place = popped
+        is_group = isinstance(entity, QueuedPodGroup)
+        attempts = []
+        for queued in pods:
+            self._popped += 1
+            kind = GroupAnswers if is_group else ExtenderAnswers
+            answers = self.engine.answers_for(queued.pod, kind) if self.extenders else None
+            attempt = Attempt(queued, place, answers=answers, number=self._popped)
             self.listeners.popped(attempt)
-        return next((attempt for attempt in turn.attempts if attempt.answers is not None), turn.attempts[0])
+            attempts.append(attempt)
+        return GroupAttempt(entity, attempts) if isinstance(entity, QueuedPodGroup) else attempts[0]
 
-    def decide(self, attempt: Attempt) -> None:
+    def decide(self, attempt: EntityAttempt) -> None:
         """Find a node and assume the pod there, or find out why not; or what to ask extenders before that.
 
         A decision that takes long is Paused: others get their turn, and then it is to be decided again. Pods of a group
-        are decided all at once: then all attempts that are `together` are to be carried out.
+        are decided all at once: then each of `attempts` is to be finished, and the attempt at the group as well.
         """
-        if attempt.group is not None:
-            self._decide_group(attempt, attempt.group)
+        if isinstance(attempt, GroupAttempt):
+            self._decide_group(attempt)
             return
         state = attempt.state = self._scheduling.decide(attempt)
         if isinstance(state, Paused):
@@ -255,22 +255,21 @@ class Scheduler:
             self._count_expense(attempt.ran_out, "given up")
         self.listeners.decided(attempt)
 
-    def _decide_group(self, attempt: Attempt, turn: GroupTurn) -> None:
+    def _decide_group(self, attempt: GroupAttempt) -> None:
         assert self._groups is not None
         before = self._stopwatch() if self.listeners else 0.0
-        turn.draws = self._draws.begin(turn.draws if isinstance(attempt.state, Paused) else ())
-        undecided = self._groups.decide(turn)
+        attempt.draws = self._draws.begin(attempt.draws if isinstance(attempt.state, Paused) else ())
+        state = attempt.state = self._groups.decide(attempt)
         self._draws.end()
-        if undecided is not None:
-            attempt.state, attempt.spent = undecided, turn.spent
-            if isinstance(undecided, Paused):
-                self._count_expense(undecided.expense, "paused")
+        if isinstance(state, Paused):
+            self._count_expense(state.expense, "paused")
+        if not isinstance(state, GroupDecided):
             return
         if (ran_out := self.engine.budget.ran_out) is not None:
             self._count_expense(ran_out, "given up")
-        turn.seconds = self._stopwatch() - before if self.listeners else 0.0
-        self.listeners.group_decided(turn)
-        for each in turn.attempts:
+        attempt.seconds = self._stopwatch() - before if self.listeners else 0.0
+        self.listeners.group_decided(attempt)
+        for each in attempt.attempts:
             self.listeners.decided(each)
 
     def _latest_group(self, group: PodGroup) -> PodGroup | None:
@@ -295,8 +294,12 @@ class Scheduler:
         self.listeners.waiting(attempt)
         await self._binding.nominate_expected_node(attempt.queued.pod, attempt.node)
 
-    async def finish(self, attempt: Attempt) -> None:
-        """Carry out what was decided."""
+    async def finish(self, attempt: EntityAttempt) -> None:
+        """Write what was decided: bind the pod, or report its failure; or write the condition of the group."""
+        if isinstance(attempt, GroupAttempt):
+            if isinstance(attempt.state, GroupDecided) and attempt.state.group is not None:
+                await self._conditions.write(attempt.state.group, attempt.state.status)
+            return
         self.listeners.finishing(attempt)
         try:
             match attempt.state:
@@ -306,9 +309,6 @@ class Scheduler:
                     attempt.state = await self._take_back(attempt, denied)
                 case Failed() as failed:
                     attempt.state = await self._give_up(attempt, failed)
-            turn = attempt.group
-            if turn is not None and turn.reporter is attempt and turn.group is not None:
-                await self._conditions.write(turn.group, turn.status)
         except BaseException:  # a task that is cancelled among them
             self.listeners.broken_off(attempt)
             raise
@@ -331,7 +331,7 @@ class Scheduler:
             self._binding.announce(assumed)
         await self._failures.report(attempt.queued, failure)
         if failure.is_rejection:
-            self._binding.announce(assumed, lambda pod: pod.identity != me)
+            self._binding.announce(assumed, lambda entity: all(queued.identity != me for queued in entity.queued_pods))
         rejected = failure.is_rejection
         outcome = AttemptOutcome.BIND_UNSCHEDULABLE if rejected else AttemptOutcome.BIND_ERROR
         return Done(outcome, decision, failure)

@@ -24,6 +24,7 @@ from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.attempt.attempt import Attempt, Done, WaitingOnPermit
+from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
@@ -249,7 +250,7 @@ class Simulation:
             attempt = scheduler.pop()
             if attempt is not None:
                 scheduler.decide(attempt)
-                attempts = list(attempt.together)
+                attempts = list(attempt.attempts)
             else:
                 attempts = scheduler.permitted()
                 if not attempts:
@@ -257,6 +258,8 @@ class Simulation:
             before = self._world.changes
             for each in attempts:
                 self._carry_out(each)
+            if isinstance(attempt, GroupAttempt):
+                run_now(scheduler.finish(attempt))
             self._happen()
             # Pods that wake each other without end wait for the next second.
             in_vain = 0 if self._world.changes > before else in_vain + 1

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.change import Change
@@ -52,7 +53,7 @@ def test_cache_that_is_true_has_no_differences() -> None:
 
 def test_pod_that_is_being_bound_is_no_difference() -> None:
     made = scheduler()
-    attempt = made.pop()
+    attempt = pop_pod(made)
     assert attempt is not None
     made.decide(attempt)
     assert attempt.node
@@ -112,7 +113,7 @@ def test_repair_is_in_the_recording_and_the_replay_agrees(damage: Callable[[Sche
     cluster.put(PENDING.build())
     cluster.put(big.build())
     bound = {}
-    while attempt := made.pop():
+    while attempt := pop_pod(made):
         made.decide(attempt)
         Running(made.finish(attempt)).to_the_end()
         bound[attempt.queued.pod.name] = attempt.node

@@ -23,6 +23,7 @@ from tests.unit.extenders.extender_server import (
     settings,
 )
 from tests.unit.scheduler.memory_cluster import MemoryCluster
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched.extenders.http_extender import HTTPExtender, extenders_of
 from kubesched.framework.decision import Outcome
@@ -277,7 +278,7 @@ def test_scheduler_binds_pods_that_no_extender_cares_for(server: ExtenderServer)
 def attempt(cluster: MemoryCluster, scheduler: Scheduler) -> Attempt:
     """One attempt from beginning to end."""
     cluster.tell(scheduler)
-    found = scheduler.pop()
+    found = pop_pod(scheduler)
     assert found is not None
 
     async def carry_out() -> None:

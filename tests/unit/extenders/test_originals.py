@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tests.builders import Json
 from tests.unit.extenders.extender_server import ExtenderServer, asked, decide_attempt, filtering, passing, settings
 from tests.unit.scheduler.memory_cluster import MemoryCluster
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
@@ -160,7 +161,7 @@ class Watching:
             self.originals.keep(record, original(record, version=self._version))
 
     def decide(self) -> Decision:
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         assert attempt is not None
         asked(lambda: decide_attempt(self.scheduler, attempt), self._extenders)
         assert attempt.decision is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.pod import Pod
@@ -55,7 +56,7 @@ class World:
 
     def attempt(self) -> Attempt:
         """One attempt up to the decision."""
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         assert attempt is not None
         self.scheduler.decide(attempt)
         return attempt

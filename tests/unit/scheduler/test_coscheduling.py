@@ -99,7 +99,7 @@ def test_a_timeout_for_pods_that_wait_on_nodes_is_remarked_upon_once_since_none_
     [attempt, *_] = world.try_all()
     assert attempt.outcome is AttemptOutcome.UNSCHEDULABLE
     assert [world.pods_on("n0"), world.pods_on("n1")] == [0, 0], "nothing is held while the gang backs off"
-    assert len(world.queue.error_backoff()) == 1
+    assert len(world.queue.error_backoff()) == 3
 
 
 def test_without_the_plugin_the_label_means_nothing() -> None:

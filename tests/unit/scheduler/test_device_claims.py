@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
-from tests.unit.scheduler.world import World
+from tests.unit.scheduler.world import World, pop_pod
 
 from kubesched import config
 from kubesched.api.device_claims import (
@@ -281,7 +281,7 @@ def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     for obj in (make_node("n").build(), make_class(), make_slice("n", device("d")), make_claim("c"), pod.build()):
         cluster.put(obj)
     cluster.tell(scheduler)
-    attempt = scheduler.pop()
+    attempt = pop_pod(scheduler)
     assert attempt is not None
     scheduler.decide(attempt)
     Running(scheduler.finish(attempt)).to_the_end()

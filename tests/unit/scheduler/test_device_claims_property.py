@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 from tests.device_builders import device, make_claim, make_class, make_counters, make_slice, request, with_claims
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.device_claims import AllocatedDevice, DeviceRequest, ResourceClaim, ResourceClaimStatus
@@ -126,7 +127,7 @@ class Allocating(RuleBasedStateMachine):
     def attempts(self, steps: list[int]) -> None:
         """A few attempts, each carried out up to somewhere."""
         for some in steps:
-            attempt = self.scheduler.pop()
+            attempt = pop_pod(self.scheduler)
             if attempt is not None:
                 self.scheduler.decide(attempt)
                 self.open.append(Running(self.scheduler.finish(attempt)))

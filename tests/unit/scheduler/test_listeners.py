@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
-from tests.unit.scheduler.world import World
+from tests.unit.scheduler.world import World, pop_pod
 
 from kubesched import config
 from kubesched.api.change import Change
@@ -140,7 +140,7 @@ def recorded_minute_of_waiting(plugins: Registry) -> list[str]:
     cluster.tell(scheduler)
     scheduler.flush_backoff()
     scheduler.flush_leftovers()
-    attempt = scheduler.pop()
+    attempt = pop_pod(scheduler)
     assert attempt is not None
     scheduler.decide(attempt)
     Running(scheduler.wait(attempt)).to_the_end()

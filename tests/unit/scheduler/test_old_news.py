@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-from tests.unit.scheduler.world import World
+from tests.unit.scheduler.world import World, pop_pod
 
 from kubesched.api.pod import PersistentVolumeClaimSource, PodCondition, Volume
 from kubesched.framework.status import unschedulable
@@ -13,7 +13,7 @@ from kubesched.scheduler.attempt.old_news import OldNews
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import PodBuilder, make_node, make_pod
 
-FITS_NOWHERE = Failure(unschedulable("full"), "full", found_no_node=True)
+FITS_NOWHERE = Failure(unschedulable("full"), "full", is_unschedulable_class=True)
 
 
 class Told:
@@ -74,7 +74,7 @@ def test_error_and_nomination_are_told() -> None:
     told = Told()
     assert told(waiting("a"))
     assert told(waiting("b"), Failure(unschedulable("broken"), "broken"))
-    assert told(waiting("c"), Failure(unschedulable("full"), "full", nominated="n1", found_no_node=True))
+    assert told(waiting("c"), Failure(unschedulable("full"), "full", nominated="n1", is_unschedulable_class=True))
     assert told(waiting("d").nominated("n1"))
 
 
@@ -101,7 +101,7 @@ def told_again(*, spares: bool) -> int:
 
 
 def try_all(world: World) -> None:
-    while (attempt := world.scheduler.pop()) is not None:
+    while (attempt := pop_pod(world.scheduler)) is not None:
         world.scheduler.decide(attempt)
         world.finish(attempt)
 

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.pod import Pod
@@ -303,7 +304,7 @@ class QueueAtWork(RuleBasedStateMachine):
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def _begin_attempt(self, until: str) -> None:
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         if attempt is None:
             return
         one = Open(attempt)
@@ -383,7 +384,7 @@ class SparingQueueAtWork(QueueAtWork):
     @invariant()
     def nobody_is_spared_who_would_find_a_node(self) -> None:
         if not self.queue.has_next and not self.queue.in_flight():
-            for queued in self.queue.spared():
+            for queued in self.queue.skipped():
                 assert not self.scheduler.engine.decide(queued.pod).node, f"{queued.key} waits in vain"
 
 

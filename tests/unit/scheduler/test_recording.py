@@ -9,6 +9,7 @@ import random
 import pytest
 from tests.unit.scheduler.group_world import ALL_GATES, make_gang, members
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.plugins.registry import in_tree
@@ -107,7 +108,7 @@ def test_pod_that_is_tried_again_while_its_last_attempt_is_still_written_is_repl
     cluster.put(make_node("small").capacity(cpu="1").build())
     cluster.tell(scheduler)
 
-    first = scheduler.pop()
+    first = pop_pod(scheduler)
     assert first is not None
     scheduler.decide(first)
     writing = Running(scheduler.finish(first))
@@ -116,7 +117,7 @@ def test_pod_that_is_tried_again_while_its_last_attempt_is_still_written_is_repl
     cluster.tell(scheduler)
     now = 10.0
     scheduler.flush_backoff()
-    second = scheduler.pop()
+    second = pop_pod(scheduler)
     assert second is not None
     scheduler.decide(second)
     Running(scheduler.finish(second)).to_the_end()
@@ -150,7 +151,7 @@ def test_groups_are_replayed_with_all_that_was_drawn_for_their_pods() -> None:
         scheduler.flush_backoff()
         while attempt := scheduler.pop():
             scheduler.decide(attempt)
-            for each in attempt.together:
+            for each in attempt.attempts:
                 Running(scheduler.finish(each)).to_the_end()
             cluster.tell(scheduler)
         now += 1

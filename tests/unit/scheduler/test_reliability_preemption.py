@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.unit.scheduler.memory_cluster import Refusal, Running
-from tests.unit.scheduler.world import World, names
+from tests.unit.scheduler.world import World, names, pop_pod
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework.client import ClientError
@@ -39,7 +39,7 @@ def is_bound_soon(world: World, name: str) -> bool:
     for _ in range(15):
         world.now += 1
         world.scheduler.flush_backoff()
-        while (attempt := world.scheduler.pop()) is not None:
+        while (attempt := pop_pod(world.scheduler)) is not None:
             world.scheduler.decide(attempt)
             world.finish(attempt)
     return bool(world.cluster.pod(name).spec.node_name)
@@ -114,7 +114,7 @@ def test_preemptor_deleted_during_its_preemption_is_forgotten() -> None:
     world.finish(attempt)
     assert world.nothing_is_in_flight()
     assert world.queue.unschedulable() == []
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
 
 
 def test_preemptor_waits_for_the_others_when_the_last_victim_left_by_itself() -> None:

@@ -8,7 +8,7 @@ import io
 import pytest
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal
-from tests.unit.scheduler.world import World
+from tests.unit.scheduler.world import World, pop_pod
 
 from kubesched import config
 from kubesched.api.device_claims import ResourceClaim
@@ -183,7 +183,7 @@ def test_a_recording_of_pods_that_share_a_claim_can_be_replayed() -> None:
         cluster.put(obj)
     cluster.tell(scheduler)
     attempts = []
-    while (attempt := scheduler.pop()) is not None:
+    while (attempt := pop_pod(scheduler)) is not None:
         scheduler.decide(attempt)
         attempts.append(attempt)
 

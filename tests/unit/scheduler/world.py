@@ -13,6 +13,7 @@ from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Scheduler
@@ -62,7 +63,7 @@ class World:
         self.scheduler.flush_leftovers()
 
     def decided(self) -> Attempt:
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         assert attempt is not None, "nobody to try"
         self.scheduler.decide(attempt)
         return attempt
@@ -101,3 +102,10 @@ def _configuration(features: config.Features, more: tuple[type[Plugin], ...]) ->
 
 def names(queued: list[QueuedPod]) -> list[str]:
     return [one.pod.name for one in queued]
+
+
+def pop_pod(scheduler: Scheduler) -> Attempt | None:
+    """The next pod's turn, where there are no pod groups."""
+    attempt = scheduler.pop()
+    assert not isinstance(attempt, GroupAttempt)
+    return attempt

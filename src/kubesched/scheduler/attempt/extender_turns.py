@@ -10,7 +10,8 @@ from typing import Any
 
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import ExtenderError, Question
-from kubesched.scheduler.attempt.attempt import Attempt, Paused
+from kubesched.scheduler.attempt.attempt import Paused
+from kubesched.scheduler.groups.group_attempt import EntityAttempt
 
 AT_MOST = 16
 """So many pods wait for extenders at a time: a pod of higher priority that comes meanwhile gets its turn after them."""
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    attempt: Attempt
+    attempt: EntityAttempt
     asking: asyncio.Task[None] | None = None
     asked_all: bool = False
     """Whether no question is left before the pod's turn."""
@@ -45,26 +46,28 @@ class ExtenderTurns:
     def is_full(self) -> bool:
         return len(self._turns) >= AT_MOST
 
-    def join(self, attempt: Attempt) -> None:
+    def join(self, attempt: EntityAttempt) -> None:
         self._turns.append(_Turn(attempt))
 
-    def leave(self, attempt: Attempt) -> None:
+    def leave(self, attempt: EntityAttempt) -> None:
         """It is decided."""
         self._turns.remove(self._turn_of(attempt))
 
-    def ready(self) -> Attempt | None:
+    def ready(self) -> EntityAttempt | None:
         """An attempt to be decided now, or to look ahead."""
         for place, turn in enumerate(self._turns):
-            answers = turn.attempt.answers
-            assert answers is not None
-            answers.looks_ahead = place > 0
+            answers = turn.attempt.extender_answers
+            for each in answers:
+                each.looks_ahead = place > 0
             if isinstance(turn.attempt.state, Paused):
                 continue  # it is taken up again by itself
-            if turn.asking is None and (place == 0 or (not turn.asked_all and answers.may_look_ahead)):
+            if turn.asking is None and (
+                place == 0 or (not turn.asked_all and all(each.may_look_ahead for each in answers))
+            ):
                 return turn.attempt
         return None
 
-    def ask(self, attempt: Attempt, questions: Sequence[Question[Any, Any]]) -> None:
+    def ask(self, attempt: EntityAttempt, questions: Sequence[Question[Any, Any]]) -> None:
         """Ask what is open. Without a question the attempt waits for its turn."""
         turn = self._turn_of(attempt)
         turn.asked_all = not questions
@@ -83,7 +86,7 @@ class ExtenderTurns:
         turn.asking = None
         self._wake()
 
-    def _turn_of(self, attempt: Attempt) -> _Turn:
+    def _turn_of(self, attempt: EntityAttempt) -> _Turn:
         return next(turn for turn in self._turns if turn.attempt is attempt)
 
 

@@ -47,7 +47,7 @@ class FailureReporter:
         """Whether there is still somebody to be told."""
         queued.unschedulable_plugins = set(failure.unschedulable_plugins)
         queued.pending_plugins = set(failure.pending_plugins)
-        queued.found_no_node = failure.found_no_node
+        queued.was_unschedulable = failure.is_unschedulable_class
         queued.gating_plugin = ""
         latest = self._find(queued.key)
         if latest is None or latest.identity != queued.identity:
@@ -109,7 +109,7 @@ def failure_of(decision: Decision, *, speaks_for_equals: bool = False) -> Failur
         nominated,
         set(diagnosis.unschedulable_plugins),
         set(diagnosis.pending_plugins),
-        found_no_node=speaks_for_equals and EXTENDER not in diagnosis.unschedulable_plugins,
+        is_unschedulable_class=speaks_for_equals and EXTENDER not in diagnosis.unschedulable_plugins,
     )
 
 

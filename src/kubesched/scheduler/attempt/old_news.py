@@ -33,7 +33,7 @@ class OldNews:
 
     def covers(self, pod: Pod, failure: Failure) -> bool:
         """Whether the pod need not be told. If it has to be, it counts as told."""
-        if not failure.found_no_node or failure.nominated or pod.status.nominated_node_name:
+        if not failure.is_unschedulable_class or failure.nominated or pod.status.nominated_node_name:
             return False
         kind, now = _kind_of(pod, self._state.facts(pod)), self._clock()
         if _knows_that_it_waits(pod) and now - self._told.get(kind, -TOLD_EVERY) < TOLD_EVERY:

@@ -35,11 +35,11 @@ from kubesched.state.pods import PlacedPod
 log = logging.getLogger(__name__)
 
 WAITING = Status(Code.WAIT)
-A_MOMENT = 1e-9
-"""What a turn takes at least, so that the next one is not the first."""
+NONZERO_SECONDS = 1e-9
+"""What a turn takes at least: a decision that has taken no time yet is a first turn."""
 
 
-class SchedulingCycle(Reserving):
+class SchedulingCycle:
     """The decision, Reserve and Permit for one pod at a time. It is undone as a whole if one of them fails."""
 
     def __init__(
@@ -53,7 +53,8 @@ class SchedulingCycle(Reserving):
         evicts_first: bool,
     ) -> None:
         """`find` has the latest version of a pod by its name; for `evicts_first` see Scheduler."""
-        super().__init__(engine.state, profiles)
+        self.reserving = Reserving(engine.state, profiles)
+        self._state = engine.state
         self._engine = engine
         self._queue = queue
         self._client = client
@@ -89,17 +90,17 @@ class SchedulingCycle(Reserving):
         except AnswersMissingError as missing:
             return Asking(missing.questions)
         except TurnOverError as over:
-            attempt.spent = max(self._engine.budget.spent, A_MOMENT)
+            attempt.spent = max(self._engine.budget.spent, NONZERO_SECONDS)
             return Paused(over.expense)
         except Exception as failure:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self._state.placed(pod)
             if decision is not None and placed is not None and placed.assumed:
-                self.forget(decision)
+                self.reserving.forget(decision)
             return Failed(breakdown(failure), decision)
 
     def _assume(self, attempt: Attempt, decision: Decision) -> Failed | WaitingOnPermit | Assumed:
-        rejected = self.assume_and_reserve(decision)
+        rejected = self.reserving.assume_and_reserve(decision)
         timeouts: dict[str, float] = {}
         if rejected is None:
             rejected = self._permit(decision, timeouts)
@@ -151,7 +152,7 @@ class SchedulingCycle(Reserving):
         rejected = self.ask_to_permit(decision, timeouts)
         decision.cycle.lap("Permit", WAITING if timeouts and rejected is None else rejected)
         if rejected is not None:
-            self.forget(decision)
+            self.reserving.forget(decision)
         return rejected
 
     def ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
