@@ -20,8 +20,8 @@ from kubesched.daemon.metrics.listener import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.client import ClusterClient
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.run_now import run_now
-from kubesched.scheduler.scheduler import Scheduler
 
 PODS = 10_000
 WARM = 20
@@ -63,7 +63,9 @@ class Loop:
         self.now = 0.0
         self.binder = binder or Binder()
         draw = random.Random(0).randrange
-        self.scheduler = Scheduler(config.default(), self.binder, clock=lambda: self.now, draw=draw, plugins=in_tree())
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: self.now, draw=draw), config.default(), self.binder, in_tree()
+        )
         self.nodes = [clusters.node(i) for i in range(nodes)]
         for node in self.nodes:
             self.scheduler.handle(Change(new=node))

@@ -16,12 +16,12 @@ from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Assumed, Attempt, Done, Popped
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import POP_FROM_BACKOFF
 from kubesched.scheduler.run_now import run_now
-from kubesched.scheduler.scheduler import Scheduler
 
 Json = dict[str, Any]
 
@@ -43,13 +43,11 @@ class _Replay(SchedulerListener):
         if case.get("evictionDelivery") == "immediate":
             self.api.after_preemption_write = self._deliver
         given = case.get("config")
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: self.now, draw=lambda _: 0, choose=min),
             config.default() if given is None else config.from_plain(given),
             self.api,
-            clock=lambda: self.now,
-            draw=lambda _: 0,
-            plugins=in_tree(),
-            choose=min,
+            in_tree(),
         )
         self.scheduler.listeners.append(self)
         self.known: dict[tuple[str, str], KubeObject] = {}

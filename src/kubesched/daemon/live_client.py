@@ -88,13 +88,15 @@ class LiveClient(ClusterClient):
         waiter: ObjectWaiter,
         *,
         observer: ClientObserver | None = None,
-        on_contradiction: Callable[[Pod], None] = lambda pod: None,
     ) -> None:
-        """`on_contradiction` is called with pods that are gone or bound already by the answer to their binding."""
         self._client = client
         self._events = events
         self._waiter = waiter
         self._observer = observer or _Unobserved()
+        self._on_contradiction: Callable[[Pod], None] = lambda pod: None
+
+    def attach(self, on_contradiction: Callable[[Pod], None]) -> None:
+        """`on_contradiction` is called with pods that are gone or bound already by the answer to their binding."""
         self._on_contradiction = on_contradiction
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:

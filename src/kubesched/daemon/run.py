@@ -16,6 +16,7 @@ import uvloop
 
 from kubesched.api.errors import UserError
 from kubesched.daemon import allocator
+from kubesched.daemon.assembly import build_replica
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
 from kubesched.daemon.flags.parsing import FlagError
@@ -25,7 +26,6 @@ from kubesched.daemon.metrics.client import RestClientMetrics, threadsafe
 from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options
 from kubesched.daemon.own_thread import OwnThread
-from kubesched.daemon.replica import Replica
 from kubesched.daemon.supervision import MakePage, Supervisor
 from kubesched.daemon.version import version_text
 from kubesched.kube.authentication import Clients, clients_for, transport_for
@@ -128,7 +128,7 @@ async def _run(
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
         with _recording_to(settings.options.record) as record:
             replica = await scheduling.call(
-                lambda: Replica(settings, connections, registry, plugins=all_plugins(), record=record)
+                lambda: build_replica(settings, connections, registry, all_plugins(), record)
             )
             supervisor = Supervisor(settings, replica, connections, registry, scheduling, make_page)
 

@@ -20,14 +20,17 @@ class YieldingSink(EventSink):
     def __init__(
         self,
         sink: EventSink,
-        under_way: Callable[[], int],
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`under_way` has the number of other writes; of those beyond the number of connections, each waits for one."""
+        """Until `attach`, there are no other writes."""
         self._sink = sink
-        self._under_way = under_way
+        self._under_way: Callable[[], int] = lambda: 0
         self._sleep = sleep
+
+    def attach(self, under_way: Callable[[], int]) -> None:
+        """`under_way` has the number of other writes; of those beyond the number of connections, each waits for one."""
+        self._under_way = under_way
 
     def post(self, path: str, body: bytes) -> Answered:
         if self._is_crowded():

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from typing import Generic, TypeVar
 
@@ -15,6 +13,7 @@ from kubesched.kube.decoding import Codec, Identity, Unreadable, bookmark, ident
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.known_objects import KnownObjects
 from kubesched.kube.listing import EventStream, Source, listed_in_pages
+from kubesched.kube.timing import REAL_TIME, Timing
 
 T = TypeVar("T")
 
@@ -58,10 +57,9 @@ class Reflector(Generic[T]):
         *,
         on_unreadable: OnUnreadable = log_unreadable,
         streamed_lists: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        timing: Timing = REAL_TIME,
     ) -> None:
+        clock = timing.clock
         self.name = name
         self.lists = 0
         self.watches = 0
@@ -77,9 +75,9 @@ class Reflector(Generic[T]):
         self._on_unreadable = on_unreadable
         self._streamed_lists = streamed_lists
         self._clock = clock
-        self._sleep = sleep
-        self._chance = chance
-        self._backoff = RelistBackoff(clock=clock, random=chance)
+        self._sleep = timing.sleep
+        self._chance = timing.chance
+        self._backoff = RelistBackoff(clock=clock, random=timing.chance)
         self._known = KnownObjects(codec)
         self._version = ""
         self._version_number = 0

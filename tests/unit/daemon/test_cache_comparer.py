@@ -17,6 +17,7 @@ from kubesched.api.pod import Pod
 from kubesched.daemon.cache_comparer import CacheDifference, compare, repair
 from kubesched.framework.client import ClusterClient
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
@@ -28,12 +29,11 @@ ON_N1, PENDING = make_pod("on-n1").requests(cpu="1").on("n1"), make_pod("pending
 
 
 def scheduler(client: ClusterClient | None = None, *listeners: SchedulerListener) -> Scheduler:
-    made = Scheduler(
+    made = build_scheduler(
+        SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0),
         config.default(),
         MemoryCluster() if client is None else client,
-        clock=lambda: 0.0,
-        draw=lambda among: 0,
-        plugins=in_tree(),
+        in_tree(),
         listeners=listeners,
     )
     for obj in (N1, N2, ON_N1, PENDING):

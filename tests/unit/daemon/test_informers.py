@@ -23,7 +23,7 @@ from kubesched.kube.connection import from_flags
 from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 
 
 class Followed:
@@ -32,8 +32,8 @@ class Followed:
     def __init__(self, api: Api, client: Client, extender: Json) -> None:
         self.api = api
         configuration = settings({"urlPrefix": "http://extender.test", **extender})
-        self.scheduler = Scheduler(
-            configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0, plugins=in_tree()
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=time.monotonic, draw=lambda among: 0), configuration, MemoryCluster(), in_tree()
         )
         self.originals = Originals(configuration)
         self.informers = Informers(client, self.scheduler.handle, originals=self.originals)

@@ -29,6 +29,7 @@ from kubesched.extenders.http_extender import HTTPExtender, extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_pod
@@ -293,12 +294,11 @@ def attempt(cluster: MemoryCluster, scheduler: Scheduler) -> Attempt:
 def living(*extenders: Json) -> tuple[MemoryCluster, Scheduler]:
     cluster = MemoryCluster()
     config = settings(*extenders)
-    scheduler = Scheduler(
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0),
         config,
         cluster,
-        clock=lambda: 0.0,
-        draw=lambda among: 0,
-        plugins=in_tree(),
+        in_tree(),
         extenders=extenders_of(config),
     )
     for obj in (A.build(), B.build(), POD):

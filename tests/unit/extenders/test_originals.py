@@ -22,7 +22,7 @@ from kubesched.extenders.http_extender import extenders_of
 from kubesched.extenders.originals import Originals, originals_for
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 WAITING, PLACED, NODE = make_pod("p").build(), make_pod("q").on("a").build(), make_node("a").build()
@@ -132,12 +132,11 @@ class Watching:
         config = settings(*extenders)
         self.originals = Originals(config)
         self._extenders = extenders_of(config, self.originals)
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0),
             config,
             MemoryCluster(),
-            clock=lambda: 0.0,
-            draw=lambda among: 0,
-            plugins=in_tree(),
+            in_tree(),
             extenders=self._extenders,
         )
         self._version = 0

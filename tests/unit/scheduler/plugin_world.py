@@ -12,8 +12,8 @@ from kubesched.api.pod import Pod
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_node
 
 
@@ -40,12 +40,11 @@ class World:
                 "profiles": [{"plugins": {"multiPoint": multi_point, **points}}],
             }
         )
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: self.now, draw=lambda among: 0),
             configuration,
             self.cluster,
-            clock=lambda: self.now,
-            draw=lambda among: 0,
-            plugins=Registry((*IN_TREE, *plugins)),
+            Registry((*IN_TREE, *plugins)),
         )
         self.cluster.put(make_node("n1").build())
 

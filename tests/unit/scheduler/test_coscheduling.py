@@ -13,8 +13,8 @@ from kubesched.api.custom import CustomObject, read_custom
 from kubesched.api.kinds import WATCHED
 from kubesched.plugins.coscheduling import LABEL, RESOURCE
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import AttemptOutcome
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 ENABLED: dict[str, Any] = {
@@ -30,12 +30,11 @@ class LabelledWorld(GroupWorld):
     def __init__(self, *objects: Any) -> None:
         self.now = 0.0
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: self.now, draw=lambda among: 0),
             config.from_plain(ENABLED),
             self.cluster,
-            clock=lambda: self.now,
-            draw=lambda among: 0,
-            plugins=in_tree(),
+            in_tree(),
         )
         self.see(*objects)
 

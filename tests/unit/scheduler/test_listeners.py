@@ -21,6 +21,7 @@ from kubesched.framework.plugin import PermitPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.listeners import Listeners
@@ -127,12 +128,11 @@ def recorded_minute_of_waiting(plugins: Registry) -> list[str]:
         }
     )
     recording = Recording(stream, configuration, lambda: now)
-    scheduler = Scheduler(
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: now, draw=lambda among: 0),
         configuration,
         RecordingClient(cluster, recording),
-        clock=lambda: now,
-        draw=lambda among: 0,
-        plugins=plugins,
+        plugins,
         listeners=[recording],
     )
     cluster.put(make_node("n").build())

@@ -20,13 +20,13 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt, Paused
 from kubesched.scheduler.attempt.paused_attempts import PausedAttempts
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.state.columns import Int32
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -51,14 +51,14 @@ class World(SchedulerListener):
         configuration = config.from_plain({**plain, "profiles": [{"plugins": {"multiPoint": enabled}}]})
         recording = None if record is None else Recording(record, configuration, lambda: 0.0)
         self.registry = Registry((*IN_TREE, *plugins))
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(
+                clock=lambda: 0.0, draw=lambda among: 0, budget=Budget(self._look, turn=0.05, limit=limit)
+            ),
             configuration,
             self.cluster if recording is None else RecordingClient(self.cluster, recording),
-            clock=lambda: 0.0,
-            draw=lambda among: 0,
-            plugins=self.registry,
+            self.registry,
             listeners=(self,) if recording is None else (self, recording),
-            budget=Budget(self._look, turn=0.05, limit=limit),
         )
 
     def _look(self) -> float:

@@ -88,7 +88,7 @@ def test_what_is_remembered_is_forgotten_in_time() -> None:
 
 def told_again(*, spares: bool) -> int:
     """How often one of five equal pods is told that it fits nowhere while two others leave one after the other."""
-    world = World(make_node("n1").capacity(cpu="2", pods=10), spares_vain_attempts=spares)
+    world = World(make_node("n1").capacity(cpu="2", pods=10), batched=spares)
     world.see(*(make_pod(name).requests(cpu="1").on("n1") for name in "xy"))
     world.see(*(make_pod(name).requests(cpu="1") for name in "abcde"))
     try_all(world)
@@ -106,7 +106,7 @@ def try_all(world: World) -> None:
         world.finish(attempt)
 
 
-def test_scheduler_that_spares_vain_attempts_tells_one_of_those_that_fail_again() -> None:
+def test_batched_scheduler_tells_one_of_those_that_fail_again() -> None:
     assert told_again(spares=True) == 1
 
 

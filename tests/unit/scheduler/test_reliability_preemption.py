@@ -237,7 +237,7 @@ def test_after_a_write_that_failed_no_other_is_begun_and_those_under_way_are_wai
         ended.append(item)
 
     async def run() -> None:
-        handle = SchedulerHandle(lambda: World().queue, PreBinding(), Listeners())
+        handle = SchedulerHandle(PreBinding(), Listeners())
         await handle.for_each(range(100), write)
 
     with pytest.raises(ClientError):

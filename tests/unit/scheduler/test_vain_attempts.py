@@ -34,7 +34,7 @@ def full_node(*pods: PodBuilder) -> list[NodeBuilder | PodBuilder]:
 
 def world_of_waiting(*waiting: PodBuilder, spares: bool = True, **settings: Any) -> World:
     """Pods that were all tried in vain, on a node with two others."""
-    world = World(*full_node(replica("x"), replica("y")), *waiting, spares_vain_attempts=spares, **settings)
+    world = World(*full_node(replica("x"), replica("y")), *waiting, batched=spares, **settings)
     for _ in waiting:
         world.tried()
     assert len(world.queue.unschedulable()) == len(waiting)
@@ -251,7 +251,7 @@ def test_pod_of_another_kind_is_tried_early() -> None:
 
 def test_pod_whose_equal_preempts_is_tried_early() -> None:
     """There may be victims for it, too."""
-    world = World(*full_node(replica("x").priority(100)), spares_vain_attempts=True)
+    world = World(*full_node(replica("x").priority(100)), batched=True)
     world.cluster.graceful = True
     world.see(replica("a").priority(10), replica("b").priority(10))
     world.tried()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
@@ -9,9 +10,12 @@ from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES
+from kubesched.framework.client import SchedulerMode
+from kubesched.framework.extender import Extender
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
@@ -28,19 +32,25 @@ class World:
         *objects: PodBuilder | NodeBuilder | KubeObject,
         features: config.Features = DEFAULT_FEATURES,
         plugins: tuple[type[Plugin], ...] = (),
+        extenders: Sequence[Extender] = (),
+        batched: bool = False,
         **settings: Any,
     ) -> None:
         """Plugins are those besides the ones in tree; settings are those of the scheduler."""
         self.now = 0.0
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(
+                clock=lambda: self.now,
+                draw=lambda among: 0,
+                now=lambda: self.now,
+                mode=SchedulerMode.BATCHED if batched else SchedulerMode.PARITY,
+                **settings,
+            ),
             _configuration(features, plugins),
             self.cluster,
-            clock=lambda: self.now,
-            draw=lambda among: 0,
-            plugins=Registry((*IN_TREE, *plugins)),
-            now=lambda: self.now,
-            **settings,
+            Registry((*IN_TREE, *plugins)),
+            extenders=extenders,
         )
         self.see(*objects)
 

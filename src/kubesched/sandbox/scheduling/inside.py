@@ -11,16 +11,17 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.extenders.originals import originals_for
 from kubesched.framework.budget import LIMIT, TURN, Budget
+from kubesched.framework.client import SchedulerMode
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.scheduling.client import ApiClient
 from kubesched.sandbox.scheduling.feed import Feed
 from kubesched.sandbox.scheduling.recorder import EventRecorder
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.scheduler import Scheduler
 
 _DELIVERED_AT_ONCE = 500
 """Changes that are delivered before others on the event loop get their turn."""
@@ -45,16 +46,18 @@ class SchedulerInside:
         """What extenders may see; None without such extenders."""
         self._extenders = extenders_of(configuration, self.originals)
         waiter = ObjectWaiter()
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(
+                clock=running.time,
+                draw=draw,
+                mode=SchedulerMode.BATCHED,
+                budget=Budget(time.thread_time, turn=TURN, limit=LIMIT),
+            ),
             configuration,
             ApiClient(api, recorder=EventRecorder(api), waiter=waiter),
-            clock=running.time,
-            draw=draw,
-            plugins=plugins or in_tree(),
+            plugins or in_tree(),
             extenders=self._extenders,
-            spares_vain_attempts=True,
             listeners=(waiter, *listeners),
-            budget=Budget(time.thread_time, turn=TURN, limit=LIMIT),
         )
         self._loop = SchedulingLoop(self.scheduler)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731

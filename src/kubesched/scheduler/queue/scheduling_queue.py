@@ -21,8 +21,8 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
-from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
-from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
+from kubesched.framework.client import SchedulerMode
+from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
 from kubesched.scheduler.groups.queued_group import QueuedEntity
 from kubesched.scheduler.listeners import Listeners
@@ -33,6 +33,7 @@ from kubesched.scheduler.queue.ordered_queues import DedupedQueue, OrderedQueue
 from kubesched.scheduler.queue.pending_classes import PendingClassIndex
 from kubesched.scheduler.queue.places import QueuePlaces
 from kubesched.scheduler.queue.queued_pod import Backoff, QueuedPod
+from kubesched.scheduler.queue.settings import PluginIndex, QueueSettings
 from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods, subjects
 from kubesched.state.cluster import ClusterState
 
@@ -44,61 +45,47 @@ POP_FROM_BACKOFF = "PopFromBackoffQ"
 
 ACTIVE, BACKOFF, UNSCHEDULABLE = "Active", "Backoff", "Unschedulable"
 
-LONGEST_WAIT = 300.0
-"""Seconds after which an unschedulable pod is tried again even if nothing happened."""
-
 
 class SchedulingQueue(QueuePlaces):
-    """All pending pods of all profiles."""
+    """All pending entities of all profiles."""
 
     def __init__(
         self,
         state: ClusterState,
-        sorter: QueueSortPlugin,
-        gates: Mapping[str, Sequence[PreEnqueuePlugin]],
-        interests: Mapping[str, Mapping[str, Sequence[Interest]]],
-        *,
-        clock: Callable[[], float],
+        plugins: PluginIndex,
+        settings: QueueSettings,
         find: Callable[[str], Pod | None],
-        initial_backoff: float = 1.0,
-        max_backoff: float = 10.0,
-        longest_wait: float = LONGEST_WAIT,
-        spares_vain_attempts: bool = False,
-        is_busy: Callable[[], bool] = lambda: False,
         listeners: Listeners,
-        stopwatch: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod.
-
-        `spares_vain_attempts` lets pods wait, in backoff or after it, where an equal one has just been tried in vain.
-        While the scheduler `is_busy`, none is tried before its backoff is over.
-        `stopwatch` is for the durations that listeners get.
+        """`find` has the latest version of a pod by its key.
 
         If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
         way into it; if not, it ends to the moment, and they are held back on their way out.
         """
+        clock, stopwatch = settings.clock, settings.stopwatch
         self._state = state
-        self._sorter = sorter
-        self._gates = Gates(state, gates, listeners, stopwatch)
+        self._sorter = plugins.sorter
+        self._gates = Gates(state, plugins.gates, listeners, stopwatch)
         self._clock = clock
         self._find = find
         self._may_cut_backoff_short = state.features.backoff_cut_short
-        self._waits = Backoff(clock, initial_backoff, max_backoff, by_the_second=self._may_cut_backoff_short)
-        self._longest_wait = longest_wait
+        self._waits = Backoff(
+            clock, settings.initial_backoff, settings.max_backoff, by_the_second=self._may_cut_backoff_short
+        )
+        self._longest_wait = settings.longest_wait
         self._active = OrderedQueue(self._order)
-        self._is_busy = is_busy
-        self._spares = spares_vain_attempts and self._may_cut_backoff_short
+        self._is_busy = settings.is_busy
+        self._skips_unschedulable = settings.mode is SchedulerMode.BATCHED and self._may_cut_backoff_short
         self._backoff = DedupedQueue(
             lambda entity: (self._waits.until(entity), *self._order(entity)), self._class_of, self._is_unschedulable
         )
         self._retry_queue = DedupedQueue(self._order, self._class_of, self._is_unschedulable)
         self._errors = OrderedQueue(lambda entity: (self._waits.until(entity), entity.key))
-        index = PendingClassIndex(state, interests)
+        index = PendingClassIndex(state, plugins.interests)
         self._unschedulable = UnschedulablePods(state, index, self._mark_retryable)
-        self._hints = QueueingHints(state, interests, index, listeners, stopwatch)
+        self._hints = QueueingHints(state, plugins.interests, index, listeners, stopwatch)
         self._in_flight = InFlight()
         self._listeners = listeners
-        self._stopwatch = stopwatch
 
     # -- pods come, change and go -------------------------------------------------------------------------------------
 
@@ -210,7 +197,7 @@ class SchedulingQueue(QueuePlaces):
         queued.flushed = False
         queued.flushed_at = 0.0
         place = self._requeue(queued, ATTEMPT_FAILED, self._strategy_after_flight(queued))
-        if place == UNSCHEDULABLE and self._spares and queued.was_unschedulable:
+        if place == UNSCHEDULABLE and self._skips_unschedulable and queued.was_unschedulable:
             self._unschedulable.mark_unschedulable(queued.key)
         self.done(queued.pod)
 
@@ -365,7 +352,7 @@ class SchedulingQueue(QueuePlaces):
                 self._to_unschedulable(entity, label)
             return False
         self._remove(entity.key)
-        (self._retry_queue if self._spares and entity.was_unschedulable else self._active).put(entity)
+        (self._retry_queue if self._skips_unschedulable and entity.was_unschedulable else self._active).put(entity)
         self._moved(entity, label, ACTIVE)
         if isinstance(entity, QueuedPod) and label in (PENDING_POD_ADDED.label, PENDING_POD_UPDATED.label):
             self.nominate(entity.pod, None)

@@ -19,7 +19,7 @@ from kubesched.api.custom import CustomObject
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config import SchedulerConfiguration, to_plain, without_secrets
-from kubesched.framework.client import Awaited, ClientError, ClusterClient, Json
+from kubesched.framework.client import Awaited, ClientError, ClusterClient, Json, SchedulerMode
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.listener import SchedulerListener
@@ -40,12 +40,12 @@ class Recording(SchedulerListener):
         clock: Callable[[], float],
         *,
         with_annotations: bool = False,
-        spares_vain_attempts: bool = False,
+        mode: SchedulerMode = SchedulerMode.PARITY,
         on_broken: Callable[[Exception], None] | None = None,
     ) -> None:
         """Values of annotations are masked, unless they are asked for: a plugin of one's own may read them.
 
-        `spares_vain_attempts` is the scheduler's, on which depends who is tried when.
+        `mode` is the scheduler's, on which it depends which pod is tried when.
 
         If the file cannot be written (a full disk), the recording ends and `on_broken` is called with the cause:
         what is recorded must not suffer from it. Without an `on_broken` the cause is raised.
@@ -57,7 +57,7 @@ class Recording(SchedulerListener):
         self._group_draws: dict[str, Any] = {}
         self.masked: Callable[[dict[str, Any]], dict[str, Any]] = dict if with_annotations else AnnotationMask()
         shown = to_plain(without_secrets(configuration))
-        how = {"sparesVainAttempts": True} if spares_vain_attempts else {}
+        how = {"sparesVainAttempts": True} if mode is SchedulerMode.BATCHED else {}
         self._write({"format": FORMAT, "config": shown, "featureGates": configuration.features.changed, **how})
 
     def note(self, what: str, **details: Any) -> None:

@@ -16,9 +16,10 @@ from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.framework.client import CONFLICT, Awaited, ClientError, ClusterClient, Json
+from kubesched.framework.client import CONFLICT, Awaited, ClientError, ClusterClient, Json, SchedulerMode
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import Registry
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, Paused, Popped
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
 from kubesched.scheduler.recording.recording import FORMAT, described, name_in, named
@@ -104,7 +105,8 @@ class Replay:
         _, header = next(self._parsed(), (0, {}))
         if header.get("format") != FORMAT:
             raise ReplayError(f"line 1: expected a header with format {FORMAT!r}")
-        self._spares_vain_attempts = header.get("sparesVainAttempts") is True
+        is_batched = header.get("sparesVainAttempts") is True
+        self._mode = SchedulerMode.BATCHED if is_batched else SchedulerMode.PARITY
         try:
             features = config.Features.of(header.get("featureGates", {}))
             return config.from_plain(header["config"], features=features)
@@ -113,13 +115,15 @@ class Replay:
 
     def _begin(self, plugins: Registry) -> Scheduler:
         try:
-            return Scheduler(
+            return build_scheduler(
+                SchedulerSettings(
+                    clock=lambda: self._now,
+                    draw=lambda _: self._draws.popleft() if self._draws else self._drawn,
+                    mode=self._mode,
+                ),
                 self.configuration,
                 self._client,
-                clock=lambda: self._now,
-                draw=lambda _: self._draws.popleft() if self._draws else self._drawn,
-                plugins=plugins,
-                spares_vain_attempts=self._spares_vain_attempts,
+                plugins,
             )
         except ProfileError as error:
             raise ReplayError(f"line 1: config: {error}") from error
