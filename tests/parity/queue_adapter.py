@@ -18,9 +18,9 @@ from kubesched.framework.events import ClusterEvent
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Assumed, Attempt, Done, Popped
+from kubesched.scheduler.cluster_events import POP_FROM_BACKOFF
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.scheduling_queue import POP_FROM_BACKOFF
 from kubesched.scheduler.run_now import run_now
 
 Json = dict[str, Any]

@@ -21,7 +21,6 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter
-from kubesched.scheduler.attempt.old_news import OldNews
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
 from kubesched.scheduler.event_handlers import EventHandlers
 from kubesched.scheduler.groups.conditions import GroupConditions
@@ -33,6 +32,7 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.listeners import Listeners
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.queue.settings import LONGEST_WAIT, PluginIndex, QueueSettings
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.write_counting import WriteCounter
 from kubesched.state.cluster import ClusterState
@@ -83,7 +83,7 @@ def build_scheduler(
     handle = SchedulerHandle(pre_binding, heard, settings.mode)
     context = PluginContext(features=features, waiting=waiting, now=settings.now, client=writes, handle=handle)
     profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
-    draws = NotedDraws(settings.draw)
+    draws, classes = NotedDraws(settings.draw), UnschedulableClasses(state, settings.clock)
     engine = Engine(
         state,
         profiles.values(),
@@ -92,6 +92,7 @@ def build_scheduler(
         choose=settings.choose,
         extenders=extenders,
         budget=settings.budget,
+        repeated=classes,
     )
     is_batched = settings.mode is SchedulerMode.BATCHED
     queue_settings = QueueSettings(
@@ -104,8 +105,8 @@ def build_scheduler(
         is_busy=writes.is_busy if is_batched else lambda: False,
     )
     index = PluginIndex.of(profiles.values(), has_extenders=bool(extenders))
-    of_groups = GroupQueue(state, index, queue_settings, pods.get, heard) if features.pod_groups else None
-    queue = of_groups or SchedulingQueue(state, index, queue_settings, pods.get, heard)
+    of_groups = GroupQueue(state, index, queue_settings, pods.get, heard, classes) if features.pod_groups else None
+    queue = of_groups or SchedulingQueue(state, index, queue_settings, pods.get, heard, classes)
     handle.attach(queue)
     evicts_first = not features.async_preemption
     scheduling = SchedulingCycle(engine, queue, writes, profiles, waiting, pods.get, evicts_first)
@@ -126,7 +127,7 @@ def build_scheduler(
         waiting=waiting,
         writes=writes,
         event_handlers=EventHandlers(state, queue, pods, waiting, engine.knows, _aliases(profiles.values())),
-        failures=FailureReporter(queue, pods.get, writes, OldNews(state, settings.clock) if is_batched else None),
+        failures=FailureReporter(queue, pods.get, writes, classes if is_batched else None),
         scheduling=scheduling,
         binding=BindingCycle(state, queue, writes, profiles, unreserve, pre_binding, extenders),
         groups=groups,

@@ -16,11 +16,18 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.framework.groups import group_of, group_priority
 from kubesched.framework.status import Status
-from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_DELETED, PENDING_POD_UPDATED, pod_events
+from kubesched.scheduler.cluster_events import (
+    ATTEMPT_FAILED,
+    FORCED,
+    PENDING_POD_ADDED,
+    PENDING_POD_DELETED,
+    PENDING_POD_UPDATED,
+    pod_events,
+)
 from kubesched.scheduler.groups.queued_group import QueuedPodGroup
 from kubesched.scheduler.queue.hints import QueueingStrategy
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.scheduling_queue import ATTEMPT_FAILED, FORCED, UNSCHEDULABLE, SchedulingQueue
+from kubesched.scheduler.queue.scheduling_queue import UNSCHEDULABLE, SchedulingQueue
 
 
 class GroupQueue(SchedulingQueue):

@@ -12,6 +12,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
 from kubesched.scheduler.groups.queued_group import QueuedEntity
 from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.queue.in_flight import InFlight
 from kubesched.scheduler.queue.pending_classes import PendingClassIndex
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.state.cluster import ClusterState
@@ -64,6 +65,22 @@ class QueueingHints:
             if strategy:
                 return strategy
         return QueueingStrategy.SKIP
+
+    def after_flight(self, queued: QueuedPod, in_flight: InFlight) -> QueueingStrategy:
+        """What the events of the time when it was in flight mean to a pod that failed."""
+        if not queued.rejectors:
+            return QueueingStrategy.AFTER_BACKOFF
+        missed = in_flight.since(queued.identity)
+        if missed and self._listeners:
+            events = [each.event for each in missed]
+            self._listeners.caught_up(queued, events)
+        best = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
+        found = QueueingStrategy.SKIP
+        for each in missed:
+            found = max(found, self._pod_strategy(queued, *each))
+            if found is best:
+                break
+        return found
 
     def _pod_strategy(self, queued: QueuedPod, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
         if not queued.rejectors:

@@ -65,6 +65,12 @@ class QueuePlaces:
         """All places of entities that wait for no event, or for none of their own."""
         return self._active, self._retry_queue, self._backoff, self._errors
 
+    def _remove(self, key: str) -> None:
+        """From wherever it waits."""
+        self._unschedulable.remove(key)
+        for place in self._woken:
+            place.remove(key)
+
     def _waiting_entities(self) -> list[QueuedEntity]:
         return [*self._unschedulable.entities(), *self._retry_queue.split()[1]]
 

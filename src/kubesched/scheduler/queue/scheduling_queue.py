@@ -22,8 +22,17 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.client import SchedulerMode
-from kubesched.framework.events import Action, ClusterEvent, Kind
-from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
+from kubesched.framework.events import ClusterEvent
+from kubesched.scheduler.cluster_events import (
+    ATTEMPT_FAILED,
+    BACKOFF_COMPLETE,
+    FORCED,
+    PENDING_POD_ADDED,
+    PENDING_POD_UPDATED,
+    POP_FROM_BACKOFF,
+    WAITED_TOO_LONG,
+    pod_events,
+)
 from kubesched.scheduler.groups.queued_group import QueuedEntity
 from kubesched.scheduler.listeners import Listeners
 from kubesched.scheduler.queue.gates import Gates, Recheck
@@ -34,14 +43,9 @@ from kubesched.scheduler.queue.pending_classes import PendingClassIndex
 from kubesched.scheduler.queue.places import QueuePlaces
 from kubesched.scheduler.queue.queued_pod import Backoff, QueuedPod
 from kubesched.scheduler.queue.settings import PluginIndex, QueueSettings
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods, subjects
 from kubesched.state.cluster import ClusterState
-
-WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
-FORCED = ClusterEvent(Kind.ANY, Action.ALL, "ForceActivate")
-ATTEMPT_FAILED = "ScheduleAttemptFailure"
-BACKOFF_COMPLETE = "BackoffComplete"
-POP_FROM_BACKOFF = "PopFromBackoffQ"
 
 ACTIVE, BACKOFF, UNSCHEDULABLE = "Active", "Backoff", "Unschedulable"
 
@@ -56,6 +60,7 @@ class SchedulingQueue(QueuePlaces):
         settings: QueueSettings,
         find: Callable[[str], Pod | None],
         listeners: Listeners,
+        classes: UnschedulableClasses,
     ) -> None:
         """`find` has the latest version of a pod by its key.
 
@@ -76,13 +81,14 @@ class SchedulingQueue(QueuePlaces):
         self._active = OrderedQueue(self._order)
         self._is_busy = settings.is_busy
         self._skips_unschedulable = settings.mode is SchedulerMode.BATCHED and self._may_cut_backoff_short
-        self._backoff = DedupedQueue(
-            lambda entity: (self._waits.until(entity), *self._order(entity)), self._class_of, self._is_unschedulable
-        )
-        self._retry_queue = DedupedQueue(self._order, self._class_of, self._is_unschedulable)
+        self._classes = classes
+        classes.attach(self._mark_retryable)
+        known = classes.is_known_unschedulable
+        self._backoff = DedupedQueue(self._backoff_order, self._class_of, known)
+        self._retry_queue = DedupedQueue(self._order, self._class_of, known)
         self._errors = OrderedQueue(lambda entity: (self._waits.until(entity), entity.key))
         index = PendingClassIndex(state, plugins.interests)
-        self._unschedulable = UnschedulablePods(state, index, self._mark_retryable)
+        self._unschedulable = UnschedulablePods(state, index, classes)
         self._hints = QueueingHints(state, plugins.interests, index, listeners, stopwatch)
         self._in_flight = InFlight()
         self._listeners = listeners
@@ -105,8 +111,8 @@ class SchedulingQueue(QueuePlaces):
                 if queued.was_unschedulable and self._state.facts(queued.pod) is not self._state.facts(new):
                     queued.was_unschedulable = False  # what it is now was never tried
                 queued.pod = new
-                place.put(queued)
                 self._update_nomination(old, new)
+                place.put(queued)
                 return
         queued = _pod(self._unschedulable.get(new.key))
         if queued is None:
@@ -196,7 +202,7 @@ class SchedulingQueue(QueuePlaces):
         queued.backoff_until = None
         queued.flushed = False
         queued.flushed_at = 0.0
-        place = self._requeue(queued, ATTEMPT_FAILED, self._strategy_after_flight(queued))
+        place = self._requeue(queued, ATTEMPT_FAILED, self._hints.after_flight(queued, self._in_flight))
         if place == UNSCHEDULABLE and self._skips_unschedulable and queued.was_unschedulable:
             self._unschedulable.mark_unschedulable(queued.key)
         self.done(queued.pod)
@@ -254,15 +260,10 @@ class SchedulingQueue(QueuePlaces):
         concerns: Callable[[QueuedEntity], bool] | None,
     ) -> Iterator[QueuedPod]:
         """Pods that an event did not wake because PreEnqueue would still reject them; reported to listeners."""
-        waiting, _ = self._unschedulable.awaiting(event, change, lambda profile, plugin: None)
-        for members in waiting:
-            first = next(iter(members.values()))
-            named = recheck.pods(first.scheduler_name, first.gating_plugin)
-            if named is None or not self._hints.strategy(first, event, change):
-                continue
-            for key, entity in members.items():
-                if key not in named and (concerns is None or concerns(entity)):
-                    yield from entity.queued_pods
+        for first, members in self._unschedulable.still_gated(event, change, recheck.pods):
+            if self._hints.strategy(first, event, change):
+                concerned = (entity for entity in members if concerns is None or concerns(entity))
+                yield from (queued for entity in concerned for queued in entity.queued_pods)
 
     def flush_backoff(self) -> None:
         """Pods whose backoff is over become active."""
@@ -296,18 +297,18 @@ class SchedulingQueue(QueuePlaces):
         latest = self._find(pod.key)
         if name and latest is not None and not latest.spec.node_name:
             self._state.nominated.add(pod, name)
+        for place in (self._retry_queue, self._backoff) if self._skips_unschedulable else ():
+            if (queued := place.get(pod.key)) is not None:
+                place.put(queued)  # with a nominated node it is a class of its own
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _class_of(self, entity: QueuedEntity) -> Hashable:
         """The equivalence class of a pod that was unschedulable; the entity's own key otherwise."""
         pod = entity.lookup_pod
-        if pod is None or not entity.was_unschedulable or self._state.nominated.node_of(pod):
+        if pod is None or not entity.was_unschedulable or self._classes.is_nominated(pod):
             return entity.key
-        return self._state.facts(pod)
-
-    def _is_unschedulable(self, equivalence_class: Hashable) -> bool:
-        return self._unschedulable.is_known_unschedulable(equivalence_class)
+        return self._classes.class_of(pod)
 
     def _mark_retryable(self, equivalence_class: Hashable) -> None:
         self._backoff.mark_retryable(equivalence_class)
@@ -315,6 +316,9 @@ class SchedulingQueue(QueuePlaces):
 
     def _order(self, entity: QueuedEntity) -> tuple[Any, ...]:
         return self._sorter.sort_key(entity.sort_pod, entity.timestamp)
+
+    def _backoff_order(self, entity: QueuedEntity) -> tuple[Any, ...]:
+        return self._waits.until(entity), *self._order(entity)
 
     def _pop_if_due(self, place: OrderedQueue) -> QueuedEntity | None:
         first = place.first()
@@ -374,31 +378,9 @@ class SchedulingQueue(QueuePlaces):
             self._moved(entity, label, UNSCHEDULABLE)
         self._unschedulable.put(entity)
 
-    def _remove(self, key: str) -> None:
-        """From wherever it waits."""
-        self._unschedulable.remove(key)
-        for place in self._woken:
-            place.remove(key)
-
     def _moved(self, entity: QueuedEntity, label: str, place: str) -> None:
         for queued in entity.queued_pods:
             self._listeners.moved(queued, label, place)
-
-    def _strategy_after_flight(self, queued: QueuedPod) -> QueueingStrategy:
-        """What the events of the time when it was in flight mean to a pod that failed."""
-        if not queued.rejectors:
-            return QueueingStrategy.AFTER_BACKOFF
-        missed = self._in_flight.since(queued.identity)
-        if missed and self._listeners:
-            events = [each.event for each in missed]
-            self._listeners.caught_up(queued, events)
-        best = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
-        found = QueueingStrategy.SKIP
-        for each in missed:
-            found = max(found, self._hints.strategy(queued, *each))
-            if found is best:
-                break
-        return found
 
     def _update_nomination(self, old: Pod, new: Pod) -> None:
         """A nomination that is not in the pod's status yet survives an update of the pod."""

@@ -1,8 +1,8 @@
-"""Entities that wait for an event, by key and by class, and for which classes another attempt would be in vain."""
+"""Entities that wait for an event, by key and by class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -12,8 +12,8 @@ from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.groups.queued_group import QueuedEntity
 from kubesched.scheduler.queue.pending_classes import PendingClass, PendingClassIndex, PodsToRecheck
 from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 from kubesched.state.cluster import ClusterState
-from kubesched.state.facts import PodFacts
 
 
 class UnschedulablePods:
@@ -23,14 +23,11 @@ class UnschedulablePods:
         self,
         state: ClusterState,
         index: PendingClassIndex,
-        on_retryable: Callable[[PodFacts], None] = lambda facts: None,
+        classes: UnschedulableClasses,
     ) -> None:
-        """`on_retryable` is called with those for which `is_known_unschedulable` may no longer hold."""
         self._state = state
         self._index = index
-        self._on_retryable = on_retryable
-        self._known: dict[Hashable, Pod] = {}
-        """By their facts, the last pod that found no node; none if one of the same facts left since."""
+        self._unschedulable_classes = classes
         self._entities: dict[str, tuple[QueuedEntity, PendingClass, Pod | None]] = {}
         self._classes: dict[PendingClass, tuple[int, dict[str, QueuedEntity]]] = {}
         self._arrivals = 0
@@ -57,8 +54,8 @@ class UnschedulablePods:
         pending = self._class_of(entity, pod)
         known = self._entities.get(entity.key)
         # What an entity waits for that is a class of its own may follow from its status, which is not in its class.
-        if known is not None and known[1] == pending and not pending.own_key:  # as most updates leave it
-            self._release(known[2])
+        if known is not None and known[2] is not None and known[1] == pending and not pending.own_key:
+            self._state.facts.release(known[2])  # as most updates leave it
         else:
             self.remove(entity.key)
             if known is not None and known[1].facts is not pending.facts:
@@ -85,9 +82,9 @@ class UnschedulablePods:
         if known is None:
             return None
         entity, pending, pod = known
-        self._release(pod)
-        if pending.facts is not None and self._known.pop(pending.facts, None) is not None:
-            self._on_retryable(pending.facts)
+        if pod is not None:
+            self._unschedulable_classes.mark_retryable(self._unschedulable_classes.class_of(pod))
+            self._state.facts.release(pod)
         members = self._classes[pending][1]
         del members[key]
         if not members:
@@ -95,24 +92,11 @@ class UnschedulablePods:
             self._index.remove(pending)
         return entity
 
-    def _release(self, pod: Pod | None) -> None:
-        if pod is not None:
-            self._state.facts.release(pod)
-
     def mark_unschedulable(self, key: str) -> None:
         """A pod that is here has just found no node. One that is a class of its own says nothing about others."""
         _, pending, pod = self._entities[key]
         if pending.facts is not None and pod is not None and not pending.own_key and not pending.gating_plugin:
-            self._known[pending.facts] = pod
-
-    def is_known_unschedulable(self, facts: Hashable) -> bool:
-        """Whether a pod with these facts would only fail as an equal one that was tried, and was not helped since.
-
-        Nor was any other of them: an event that helps one of those who were rejected earlier, and by others, counts.
-        One with a nominated node says nothing about others: there may be victims for them, too.
-        """
-        equal = self._known.get(facts)
-        return equal is not None and not self._state.nominated.node_of(equal)
+            self._unschedulable_classes.mark_unschedulable(pod)
 
     def classes(self) -> list[tuple[PendingClass, dict[str, QueuedEntity]]]:
         """All classes with their entities, by key."""
@@ -138,6 +122,17 @@ class UnschedulablePods:
             if known is not None and (pending := known[1]) not in classes and pending.gating_plugin:
                 found.setdefault(pending, (self._classes[pending][0], {}))[1][key] = known[0]
         return [members for _, members in sorted(found.values(), key=itemgetter(0))], rechecked is not None
+
+    def still_gated(
+        self, event: ClusterEvent, change: Change[Any], pods_to_recheck: PodsToRecheck
+    ) -> Iterator[tuple[QueuedEntity, list[QueuedEntity]]]:
+        """Of every class that an event may help, the first entity, and those whose PreEnqueue plugin does not name."""
+        waiting, _ = self.awaiting(event, change, lambda profile, plugin: None)
+        for members in waiting:
+            first = next(iter(members.values()))
+            named = pods_to_recheck(first.scheduler_name, first.gating_plugin)
+            if named is not None:
+                yield first, [entity for key, entity in members.items() if key not in named]
 
 
 def subjects(change: Change[Any], entities: Mapping[str, QueuedEntity]) -> dict[str, QueuedEntity]:

@@ -9,7 +9,8 @@ from tests.unit.scheduler.world import World, pop_pod
 from kubesched.api.pod import PersistentVolumeClaimSource, PodCondition, Volume
 from kubesched.framework.status import unschedulable
 from kubesched.scheduler.attempt.attempt import Failure
-from kubesched.scheduler.attempt.old_news import OldNews
+from kubesched.scheduler.attempt.failures import FailureReporter
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import PodBuilder, make_node, make_pod
 
@@ -21,10 +22,12 @@ class Told:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._news = OldNews(ClusterState(), lambda: self.now)
+        self.classes = UnschedulableClasses(ClusterState(), lambda: self.now)
+        world = World()
+        self._reporter = FailureReporter(world.queue, world.scheduler.pods.get, world.cluster, self.classes)
 
     def __call__(self, pod: PodBuilder, failure: Failure = FITS_NOWHERE) -> bool:
-        return not self._news.covers(pod.build(), failure)
+        return not self._reporter._is_redundant(pod.build(), failure)
 
 
 def waiting(name: str, reason: str = "Unschedulable") -> PodBuilder:
@@ -83,7 +86,7 @@ def test_what_is_remembered_is_forgotten_in_time() -> None:
     for number in range(1200):
         told.now = float(number)
         told(waiting("a").label(number=str(number)))
-    assert len(told._news._told) <= 1000
+    assert len(told.classes._reported) <= 1000
 
 
 def told_again(*, spares: bool) -> int:

@@ -17,6 +17,7 @@ from kubesched.framework.status import Status, unschedulable
 from kubesched.scheduler.queue.ordered_queues import DedupedQueue
 from kubesched.scheduler.queue.pending_classes import PendingClassIndex
 from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
@@ -216,14 +217,15 @@ def test_spared_pod_that_is_deleted_is_gone() -> None:
 
 def test_what_helps_one_that_others_rejected_lets_all_be_tried() -> None:
     state = ClusterState()
-    waiting = UnschedulablePods(state, PendingClassIndex(state, {}))
+    classes = UnschedulableClasses(state)
+    waiting = UnschedulablePods(state, PendingClassIndex(state, {}), classes)
     by_one, by_another = (QueuedPod(replica(name).build(), 0.0) for name in "ab")
     by_one.unschedulable_plugins, by_another.unschedulable_plugins = {"TaintToleration"}, {"NodeResourcesFit"}
     for queued in (by_another, by_one):
         waiting.put(queued)
         waiting.mark_unschedulable(queued.key)
     waiting.remove(by_another.key)
-    assert not waiting.is_known_unschedulable(state.facts(by_one.pod))
+    assert not classes.is_known_unschedulable(state.facts(by_one.pod))
 
 
 class ByName(FilterPlugin):
@@ -260,17 +262,44 @@ def test_pod_whose_equal_preempts_is_tried_early() -> None:
     assert [len(world.tried().victims) for _ in range(2)] == [1, 1]
 
 
+def test_pod_is_tried_though_its_equal_failed_once_it_has_a_nominated_node() -> None:
+    """Room is kept for it, which is why the other one failed."""
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    assert tried_names(world) == ["a", "b"]  # one fits, the next fails; c would fail as b did
+    assert names(world.queue.unschedulable()) == ["b", "c"]
+    world.see(replica("c").nominated("n1"))
+    assert tried_names(world)[0] == "c"
+
+
+def test_pod_that_is_nominated_after_it_was_requeued_is_tried() -> None:
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    assert tried_names(world) == ["a", "b"]
+    world.queue.nominate(replica("c").build(), "n1")
+    assert tried_names(world) == ["c"]
+
+
+def test_failure_of_a_nominated_pod_says_nothing_about_its_equals() -> None:
+    state = ClusterState()
+    classes = UnschedulableClasses(state)
+    nominated = replica("a").nominated("n1").build()
+    classes.mark_unschedulable(nominated)
+    assert not classes.is_known_unschedulable(classes.class_of(nominated))
+
+
 def test_pod_that_became_the_equal_of_others_says_nothing_about_them() -> None:
     state = ClusterState()
-    waiting = UnschedulablePods(state, PendingClassIndex(state, {}))
+    classes = UnschedulableClasses(state)
+    waiting = UnschedulablePods(state, PendingClassIndex(state, {}), classes)
     queued = QueuedPod(replica("a").build(), 0.0)
     queued.was_unschedulable = True
     waiting.put(queued)
     waiting.mark_unschedulable(queued.key)
-    assert waiting.is_known_unschedulable(state.facts(queued.pod))
+    assert classes.is_known_unschedulable(state.facts(queued.pod))
     queued.pod = replica("a").label(app="changed").build()
     waiting.put(queued)
-    assert not waiting.is_known_unschedulable(state.facts(queued.pod))
+    assert not classes.is_known_unschedulable(state.facts(queued.pod))
 
 
 def test_deleted_pod_says_nothing_any_more() -> None:
