@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -219,10 +219,6 @@ class _Replay(SchedulerListener):
     def moved(self, queued: QueuedPod, event: str, place: str) -> None:
         if event != POP_FROM_BACKOFF:  # which the recordings tell of as `from`
             self.moves.append({"pod": queued.key, "event": event, "queue": place, "t": self.now})
-
-    def passed_over(self, pods: Iterator[QueuedPod], event: str) -> None:
-        for queued in pods:
-            self.moved(queued, event, "Unschedulable")
 
     def hinted(self, queued: QueuedPod, plugin: str, event: ClusterEvent, hint: str, seconds: float) -> None:
         self.hints.append({"pod": queued.key, "plugin": plugin, "event": event.label, "hint": hint})

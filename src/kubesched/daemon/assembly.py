@@ -11,7 +11,7 @@ from typing import IO
 from kubesched.daemon.cache_comparer import CacheComparer
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
-from kubesched.daemon.live_client import LiveClient
+from kubesched.daemon.live_client import LiveClient, YieldingSink
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import WorkQueueMetrics
@@ -22,7 +22,6 @@ from kubesched.daemon.options import Options
 from kubesched.daemon.replica import Replica
 from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Shadow, log_and_count, shadow_of
-from kubesched.daemon.yielding_sink import YieldingSink
 from kubesched.extenders.http_extender import extenders_of
 from kubesched.extenders.originals import originals_for
 from kubesched.framework.budget import TURN, Budget

@@ -28,8 +28,7 @@ from kubesched.scheduler.groups.group_attempt import NotedDraws
 from kubesched.scheduler.groups.group_cycle import GroupCycle
 from kubesched.scheduler.groups.group_queue import GroupQueue
 from kubesched.scheduler.handle import SchedulerHandle
-from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners, SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.queue.settings import LONGEST_WAIT, PluginIndex, QueueSettings
 from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses

@@ -15,8 +15,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.client import Awaited, Handle, SchedulerMode
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.binding_cycle import PreBinding
-from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners, SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
 S = TypeVar("S")

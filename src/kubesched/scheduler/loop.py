@@ -11,8 +11,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Failed, Paused, WaitingOnPermit
-from kubesched.scheduler.attempt.extender_turns import ExtenderTurns
-from kubesched.scheduler.attempt.paused_attempts import PausedAttempts
+from kubesched.scheduler.attempt.waiting_attempts import ExtenderTurns, PausedAttempts
 from kubesched.scheduler.groups.group_attempt import EntityAttempt, GroupAttempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler

@@ -42,7 +42,7 @@ from kubesched.scheduler.groups.conditions import GroupConditions
 from kubesched.scheduler.groups.group_attempt import EntityAttempt, GroupAttempt, GroupDecided, NotedDraws
 from kubesched.scheduler.groups.group_cycle import GroupCycle
 from kubesched.scheduler.groups.queued_group import QueuedPodGroup
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.write_counting import WriteCounter
 from kubesched.state.cluster import ClusterState

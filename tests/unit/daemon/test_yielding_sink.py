@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubesched.daemon.yielding_sink import LONGEST_WAIT, YieldingSink
+from kubesched.daemon.live_client import LONGEST_WAIT, YieldingSink
 from kubesched.kube.connection_pool import MOST_CONNECTIONS
 
 

@@ -21,7 +21,7 @@ from kubesched.framework.extender import Extender, ExtenderError, Filtered, Node
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.attempt.extender_turns import AT_MOST
+from kubesched.scheduler.attempt.waiting_attempts import AT_MOST
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod

@@ -22,7 +22,7 @@ from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt, Paused
-from kubesched.scheduler.attempt.paused_attempts import PausedAttempts
+from kubesched.scheduler.attempt.waiting_attempts import PausedAttempts
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.recording.recording import Recording, RecordingClient

@@ -13,7 +13,7 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.status import Status, unschedulable
 from kubesched.scheduler.attempt.attempt import AttemptOutcome
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
-from kubesched.scheduler.groups.placing import Placed
+from kubesched.scheduler.groups.placing import PlacingResult
 from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.testing import HOSTNAME, ZONE, make_node, make_pod
 
@@ -368,7 +368,7 @@ def test_gang_that_loses_a_pod_to_permit_gives_back_the_room_of_all(monkeypatch:
 
 
 def test_gang_at_which_a_plugin_breaks_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> Placed:
+    def broken(*_: object) -> PlacingResult:
         raise RuntimeError("oops")
 
     world = GroupWorld(*nodes(2), make_gang("g", 2), *members("g", 2))

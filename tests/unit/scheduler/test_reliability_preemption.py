@@ -15,8 +15,7 @@ from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.attempt.binding_cycle import PreBinding
 from kubesched.scheduler.handle import SchedulerHandle
-from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners, SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.testing import make_node, make_pod
 
@@ -161,7 +160,7 @@ def test_preemptors_whose_victims_are_being_evicted_are_not_moved_about_when_oth
     nodes = [make_node(f"n{i}") for i in range(3)]
     fillers = [make_pod(f"on-n{i}-{j}").requests(cpu="2").on(f"n{i}") for i in range(3) for j in range(2)]
     vips = [make_pod(f"vip-{i}").label(each=str(i)).requests(cpu="4").priority(10) for i in range(3)]
-    world = World(*nodes, make_node("elsewhere"), *strangers, *fillers, *vips)
+    world = World(*nodes, make_node("elsewhere"), *strangers, *fillers, *vips, batched=True)
     writing = [Running(world.scheduler.finish(world.decided())) for _ in vips]
     for each in writing:
         each.go_on()

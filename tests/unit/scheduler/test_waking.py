@@ -144,10 +144,17 @@ class CountedGate(PreEnqueuePlugin):
         return {"default/a"}
 
 
-def test_an_event_asks_a_gate_once() -> None:
+def test_an_event_asks_a_gate_once_about_each_pod() -> None:
     world = World(make_pod("a"), make_pod("b"), plugins=(CountedGate,))
     CountedGate.asked.clear()
     world.see(make_node("n1"))
-    assert sorted(CountedGate.asked) == ["a", "change"]
-    assert names(world.queue.active()) == ["a"]
-    assert names(world.queue.unschedulable()) == ["b"]
+    assert CountedGate.asked == ["a", "b"]
+    assert names(world.queue.active()) == ["a", "b"]
+
+
+def test_a_batched_queue_asks_a_gate_once_which_pods_to_recheck_and_then_about_those() -> None:
+    world = World(make_pod("a"), make_pod("b"), plugins=(CountedGate,), batched=True)
+    CountedGate.asked.clear()
+    world.see(make_node("n1"))
+    assert CountedGate.asked == ["change", "a"]
+    assert (names(world.queue.active()), names(world.queue.unschedulable())) == (["a"], ["b"])

@@ -15,9 +15,8 @@ from kubesched.framework.client import SchedulerMode
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.scheduling.client import ApiClient
+from kubesched.sandbox.scheduling.client import ApiClient, ApiEventRecorder
 from kubesched.sandbox.scheduling.feed import Feed
-from kubesched.sandbox.scheduling.recorder import EventRecorder
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.listener import SchedulerListener
@@ -54,7 +53,7 @@ class SchedulerInside:
                 budget=Budget(time.thread_time, turn=TURN, limit=LIMIT),
             ),
             configuration,
-            ApiClient(api, recorder=EventRecorder(api), waiter=waiter),
+            ApiClient(api, recorder=ApiEventRecorder(api), waiter=waiter),
             plugins or in_tree(),
             extenders=self._extenders,
             listeners=(waiter, *listeners),

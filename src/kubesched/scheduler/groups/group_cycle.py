@@ -26,7 +26,7 @@ from kubesched.scheduler.attempt.scheduling_cycle import NONZERO_SECONDS, Schedu
 from kubesched.scheduler.groups import messages
 from kubesched.scheduler.groups.group_attempt import GroupAttempt, GroupDecided
 from kubesched.scheduler.groups.group_queue import GroupQueue
-from kubesched.scheduler.groups.placing import Member, Placed
+from kubesched.scheduler.groups.placing import Member, PlacingResult
 from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.state.pods import PlacedPod
 
@@ -109,7 +109,7 @@ class GroupCycle:
     # -- feasible -----------------------------------------------------------------------------------------------------
 
     def _permit(
-        self, turn: GroupAttempt, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: Placed
+        self, turn: GroupAttempt, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: PlacingResult
     ) -> GroupDecided:
         """The last word of Permit plugins. If too few pods are left after it, none is."""
         waits: dict[str, dict[str, float]] = {}
@@ -139,7 +139,7 @@ class GroupCycle:
     # -- not feasible -------------------------------------------------------------------------------------------------
 
     def _reject(
-        self, turn: GroupAttempt, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: Placed
+        self, turn: GroupAttempt, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: PlacingResult
     ) -> GroupDecided:
         status = placed.status
         assert status is not None
@@ -162,7 +162,7 @@ class GroupCycle:
         turn: GroupAttempt,
         attempts: list[Attempt],
         group: PodGroup,
-        placed: Placed,
+        placed: PlacingResult,
         said: Status,
         room: GroupPostFilterResult | None,
     ) -> GroupDecided:
@@ -190,14 +190,16 @@ class GroupCycle:
     def _fail_all(
         self, turn: GroupAttempt, attempts: list[Attempt], group: PodGroup | None, status: Status
     ) -> GroupDecided:
-        self._give_back(turn, [(each, Failure(status, status.message)) for each in attempts], Placed(None), status)
+        self._give_back(
+            turn, [(each, Failure(status, status.message)) for each in attempts], PlacingResult(None), status
+        )
         return GroupDecided(group, status)
 
     def _give_back(
         self,
         turn: GroupAttempt,
         failed: Sequence[tuple[Attempt, Failure | None]],
-        placed: Placed,
+        placed: PlacingResult,
         status: Status | None,
         room: PostFilterResult | None = None,
     ) -> None:
@@ -215,7 +217,7 @@ class GroupCycle:
             attempt.state = Failed(failure, decision, victims, is_requeued=True)
 
 
-def _own_failure(attempt: Attempt, placed: Placed) -> Failure | None:
+def _own_failure(attempt: Attempt, placed: PlacingResult) -> Failure | None:
     """Why the pod itself found no node; None if it was not even looked at."""
     identity = attempt.queued.identity
     if identity in placed.refused:

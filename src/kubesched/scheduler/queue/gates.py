@@ -10,7 +10,7 @@ from kubesched.api.change import Change
 from kubesched.framework.events import ClusterEvent
 from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.scheduler.groups.queued_group import QueuedEntity
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.state.cluster import ClusterState
 
@@ -104,7 +104,8 @@ class Gates:
 class Recheck:
     """One change of the cluster: which pods PreEnqueue plugins may let pass because of it. Each is asked once.
 
-    Many preemptors wait while victims leave, and each that leaves would wake all of them.
+    Many preemptors wait while victims leave, and each that leaves would wake all of them. kube-scheduler asks about
+    every pod, and so does the queue in PARITY mode: listeners hear of each.
     """
 
     def __init__(self, gates: Gates, change: Change[Any], *, asks: bool) -> None:

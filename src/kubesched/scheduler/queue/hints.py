@@ -11,7 +11,7 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
 from kubesched.scheduler.groups.queued_group import QueuedEntity
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners
 from kubesched.scheduler.queue.in_flight import InFlight
 from kubesched.scheduler.queue.pending_classes import PendingClassIndex
 from kubesched.scheduler.queue.queued_pod import QueuedPod

@@ -85,29 +85,29 @@ class PendingClassIndex:
 
     def find(
         self, event: ClusterEvent, change: Change[Any], pods_to_recheck: PodsToRecheck
-    ) -> tuple[Classes, list[str] | None]:
+    ) -> tuple[Classes, list[str]]:
         """The classes with a plugin that registered such events and may be helped by this one.
 
         And pods by key, where a PreEnqueue plugin names those to recheck: the others that it gates are not looked at.
         Pods that are themselves the subject of the change are not looked for.
         """
         if event.is_wildcard:
-            return dict(self._all), None
+            return dict(self._all), []
         found = dict(self._for_any_event)
-        released: list[str] | None = None
+        rechecked: list[str] = []
         for profile in self._interests:
             for plugin, interests in self.registered(profile, event).items():
                 if gated := self._gated.get((profile, plugin)):
-                    opened = pods_to_recheck(profile, plugin)
-                    if opened is None:
+                    named = pods_to_recheck(profile, plugin)
+                    if named is None:
                         found.update(gated)
                     else:
-                        released = [*(released or ()), *opened]
+                        rechecked += named
                 rejected = self._rejected.get((profile, plugin))
                 if rejected:
                     for classes in self._may_be_helped(profile, plugin, interests, change, rejected):
                         found.update(classes)
-        return found, released
+        return found, rechecked
 
     def registered(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
         """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""

@@ -15,7 +15,7 @@ be cut short, pods are popped from backoff when nothing else is active.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from kubesched.api.change import Change
@@ -34,7 +34,7 @@ from kubesched.scheduler.cluster_events import (
     pod_events,
 )
 from kubesched.scheduler.groups.queued_group import QueuedEntity
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners
 from kubesched.scheduler.queue.gates import Gates, Recheck
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
@@ -239,31 +239,15 @@ class SchedulingQueue(QueuePlaces):
         """An event in the cluster, and the change behind it: requeue entities that it may help, if it concerns them."""
         if not self._hints.is_awaited(event):
             return
-        recheck = Recheck(self._gates, change, asks=self._may_cut_backoff_short)
-        waiting, has_skipped = self._unschedulable.awaiting(event, change, recheck.pods)
-        for members in waiting:
+        recheck = Recheck(self._gates, change, asks=self._skips_unschedulable)
+        for members in self._unschedulable.awaiting(event, change, recheck.pods):
             concerned = members if concerns is None else {k: q for k, q in members.items() if concerns(q)}
             itself = subjects(change, concerned)
             alike = {k: q for k, q in concerned.items() if k not in itself} if itself else concerned
             for entities in (alike, itself):  # one answer for the whole class, but for a pod that the change is about
                 if entities and (strategy := self._hints.strategy(next(iter(entities.values())), event, change)):
                     self._requeue_all(entities, event, strategy, recheck)
-        for listener in self._listeners if has_skipped else ():
-            listener.passed_over(self._still_gated(event, change, recheck, concerns), event.label)
         self._in_flight.record(InFlightEvent(event, change))
-
-    def _still_gated(
-        self,
-        event: ClusterEvent,
-        change: Change[Any],
-        recheck: Recheck,
-        concerns: Callable[[QueuedEntity], bool] | None,
-    ) -> Iterator[QueuedPod]:
-        """Pods that an event did not wake because PreEnqueue would still reject them; reported to listeners."""
-        for first, members in self._unschedulable.still_gated(event, change, recheck.pods):
-            if self._hints.strategy(first, event, change):
-                concerned = (entity for entity in members if concerns is None or concerns(entity))
-                yield from (queued for entity in concerned for queued in entity.queued_pods)
 
     def flush_backoff(self) -> None:
         """Pods whose backoff is over become active."""

@@ -104,35 +104,23 @@ class UnschedulablePods:
 
     def awaiting(
         self, event: ClusterEvent, change: Change[Any], pods_to_recheck: PodsToRecheck
-    ) -> tuple[list[dict[str, QueuedEntity]], bool]:
+    ) -> list[dict[str, QueuedEntity]]:
         """The entities, by key, of all classes that an event may help or is about, in order of arrival.
 
-        Of classes that are held back by a PreEnqueue plugin which names pods to recheck, only those; and whether there
-        are such classes.
+        Of classes that are held back by a PreEnqueue plugin which names pods to recheck, only those.
         """
         if not self._classes:
-            return [], False
+            return []
         classes, rechecked = self._index.find(event, change, pods_to_recheck)
         for obj in change:
             if isinstance(obj, Pod) and (known := self._entities.get(obj.key)) is not None:
                 classes[known[1]] = None
         found = {pending: self._classes[pending] for pending in classes}
-        for key in rechecked or ():
+        for key in rechecked:
             known = self._entities.get(key)
             if known is not None and (pending := known[1]) not in classes and pending.gating_plugin:
                 found.setdefault(pending, (self._classes[pending][0], {}))[1][key] = known[0]
-        return [members for _, members in sorted(found.values(), key=itemgetter(0))], rechecked is not None
-
-    def still_gated(
-        self, event: ClusterEvent, change: Change[Any], pods_to_recheck: PodsToRecheck
-    ) -> Iterator[tuple[QueuedEntity, list[QueuedEntity]]]:
-        """Of every class that an event may help, the first entity, and those whose PreEnqueue plugin does not name."""
-        waiting, _ = self.awaiting(event, change, lambda profile, plugin: None)
-        for members in waiting:
-            first = next(iter(members.values()))
-            named = pods_to_recheck(first.scheduler_name, first.gating_plugin)
-            if named is not None:
-                yield first, [entity for key, entity in members.items() if key not in named]
+        return [members for _, members in sorted(found.values(), key=itemgetter(0))]
 
 
 def subjects(change: Change[Any], entities: Mapping[str, QueuedEntity]) -> dict[str, QueuedEntity]:

@@ -1,9 +1,13 @@
-"""Attempts that wait for extenders: they are asked side by side, and their outcomes come in the order of the queue."""
+"""Attempts that cannot be decided at once: some wait for extenders, some take long and go on turn by turn.
+
+Extenders are asked side by side, and the outcomes come in the order of the queue.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -104,3 +108,28 @@ async def _ask(question: Question[Any, Any]) -> None:
     except Exception as error:  # an extender that breaks must not take the pod with it, let alone the scheduler
         log.exception("an extender broke")
         question.fail(ExtenderError(describe(error)))
+
+
+class PausedAttempts:
+    """In the order in which they paused. After each of their turns other pods get as long, if there are any: together
+    they take half of the time at most."""
+
+    def __init__(self) -> None:
+        self._attempts: deque[EntityAttempt] = deque()
+        self._not_before = 0.0
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    def add(self, attempt: EntityAttempt, now: float, took: float) -> None:
+        """Its turn is over, after so many seconds."""
+        self._attempts.append(attempt)
+        self._not_before = now + took
+
+    def is_due(self, now: float) -> bool:
+        """Whether the next may go on though other pods wait."""
+        return now >= self._not_before
+
+    def take(self) -> EntityAttempt | None:
+        """The next that goes on."""
+        return self._attempts.popleft() if self._attempts else None
