@@ -15,7 +15,6 @@ import msgspec
 import uvloop
 
 from kubesched.api.errors import UserError
-from kubesched.daemon import allocator
 from kubesched.daemon.assembly import build_replica
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
@@ -69,7 +68,7 @@ def main(arguments: Sequence[str], command: str = "kubesched run", *, make_page:
             log.info("Wrote configuration to", file=write_configuration(settings))
             return 0
         garbage.collect_seldom()
-        allocator.map_large_buffers()
+        garbage.map_large_buffers()
         with OwnThread("scheduling") as scheduling:
             uvloop.run(_run(settings, logging, os.environ, scheduling, make_page))
         log.info("Requested to terminate, exiting")

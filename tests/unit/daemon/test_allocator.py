@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import pytest
 
-from kubesched.daemon.allocator import LARGE, map_large_buffers
+from kubesched.scheduler.garbage import LARGE, map_large_buffers
 
 _MOST_HOLES = 400
 """In the heap of this process, large enough for a buffer: those are filled first."""

@@ -57,30 +57,32 @@ class GroupCycle:
             name: GroupProfile(profile, engine, cycle.reserving, find) for name, profile in profiles.items()
         }
 
-    def decide(self, turn: GroupAttempt) -> Asking | Paused | GroupDecided:
+    def decide(self, group_attempt: GroupAttempt) -> Asking | Paused | GroupDecided:
         """All attempts at pods of the group get their states; or extenders have to be asked before that.
 
         Or it takes long, and has had its turn. Nothing is assumed then, and `decide` is to be called again.
         """
-        turn.left_out += [attempt for attempt in turn.open_attempts() if self._is_to_be_left_out(attempt)]
-        attempts = turn.open_attempts()
-        for attempt in turn.left_out:
+        group_attempt.left_out += [
+            attempt for attempt in group_attempt.open_attempts() if self._is_to_be_left_out(attempt)
+        ]
+        attempts = group_attempt.open_attempts()
+        for attempt in group_attempt.left_out:
             attempt.state = Done(AttemptOutcome.SKIPPED)
         if not attempts:
-            self._queue.attempted(turn.queued, (), None)
+            self._queue.attempted(group_attempt.queued, (), None)
             return GroupDecided()
         try:
-            with self._engine.budget.together(turn.spent, len(attempts)):
-                return self._decide(turn, attempts)
+            with self._engine.budget.together(group_attempt.spent, len(attempts)):
+                return self._decide(group_attempt, attempts)
         except AnswersMissingError as missing:
             return Asking(missing.questions)
         except TurnOverError as over:
-            turn.spent = max(self._engine.budget.spent, NONZERO_SECONDS)
+            group_attempt.spent = max(self._engine.budget.spent, NONZERO_SECONDS)
             return Paused(over.expense)
         except Exception as failure:  # a plugin that breaks must not take pods with it, let alone the scheduler
-            log.exception("the attempt at pod group %s broke", turn.queued.group.key)
+            log.exception("the attempt at pod group %s broke", group_attempt.queued.group.key)
             group = group_of(attempts[0].queued.pod, self._state)
-            return self._fail_all(turn, attempts, group, error(describe(failure)))
+            return self._fail_all(group_attempt, attempts, group, error(describe(failure)))
 
     def _is_to_be_left_out(self, attempt: Attempt) -> bool:
         pod = attempt.queued.pod
@@ -90,26 +92,33 @@ class GroupCycle:
         self._state.nominated.keep_only_name_of(pod)
         return True
 
-    def _decide(self, turn: GroupAttempt, attempts: list[Attempt]) -> GroupDecided:
+    def _decide(self, group_attempt: GroupAttempt, attempts: list[Attempt]) -> GroupDecided:
         pods = [attempt.queued.pod for attempt in attempts]
         group = group_of(pods[0], self._state)
         if group is None:
-            key = turn.queued.group.key
-            return self._fail_all(turn, attempts, None, error(f"pod group state not found for pod group {key}"))
+            key = group_attempt.queued.group.key
+            return self._fail_all(
+                group_attempt, attempts, None, error(f"pod group state not found for pod group {key}")
+            )
         mistake = messages.mistake_in(group, pods, self._state.groups.placed(group.key), self._state.features)
         if mistake is not None:
-            return self._fail_all(turn, attempts, group, mistake)
+            return self._fail_all(group_attempt, attempts, group, mistake)
         profile = self._profiles[pods[0].spec.scheduler_name]
-        members = [Member(each.queued.pod, each.watch, each.answers, turn.spent) for each in attempts]
+        members = [Member(each.queued.pod, each.watch, each.answers, group_attempt.spent) for each in attempts]
         placed = profile.place(group, members)
         if placed.status is None:
-            return self._permit(turn, attempts, group, profile, placed)
-        return self._reject(turn, attempts, group, profile, placed)
+            return self._permit(group_attempt, attempts, group, profile, placed)
+        return self._reject(group_attempt, attempts, group, profile, placed)
 
     # -- feasible -----------------------------------------------------------------------------------------------------
 
     def _permit(
-        self, turn: GroupAttempt, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: PlacingResult
+        self,
+        group_attempt: GroupAttempt,
+        attempts: list[Attempt],
+        group: PodGroup,
+        profile: GroupProfile,
+        placed: PlacingResult,
     ) -> GroupDecided:
         """The last word of Permit plugins. If too few pods are left after it, none is."""
         waits: dict[str, dict[str, float]] = {}
@@ -123,7 +132,7 @@ class GroupCycle:
             if status is not None:
                 profile.placer.undo(placed)
                 placed.status = status
-                return self._submit(turn, attempts, group, placed, status, None)
+                return self._submit(group_attempt, attempts, group, placed, status, None)
             profile.placer.undo_refused(placed)
         standing = {decision.pod.identity: decision for decision, _ in placed.standing}
         failed: list[tuple[Attempt, Failure | None]] = []
@@ -133,13 +142,18 @@ class GroupCycle:
                 attempt.state = self._cycle.proceed(attempt, standing[identity], waits[identity])
             else:
                 failed.append((attempt, _own_failure(attempt, placed)))
-        self._give_back(turn, failed, placed, None)
+        self._give_back(group_attempt, failed, placed, None)
         return GroupDecided(group)
 
     # -- not feasible -------------------------------------------------------------------------------------------------
 
     def _reject(
-        self, turn: GroupAttempt, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: PlacingResult
+        self,
+        group_attempt: GroupAttempt,
+        attempts: list[Attempt],
+        group: PodGroup,
+        profile: GroupProfile,
+        placed: PlacingResult,
     ) -> GroupDecided:
         status = placed.status
         assert status is not None
@@ -155,11 +169,11 @@ class GroupCycle:
                 said = messages.with_post_filter(group, status, answer.message, helped=False)
             elif room is not None:
                 said = messages.with_post_filter(group, status, room.message, helped=True)
-        return self._submit(turn, attempts, group, placed, said, room)
+        return self._submit(group_attempt, attempts, group, placed, said, room)
 
     def _submit(
         self,
-        turn: GroupAttempt,
+        group_attempt: GroupAttempt,
         attempts: list[Attempt],
         group: PodGroup,
         placed: PlacingResult,
@@ -184,20 +198,20 @@ class GroupCycle:
             if room is not None:
                 failure.nominated = room.nominations.get(identity, "")
             reasons.append((attempt, failure))
-        self._give_back(turn, reasons, placed, said, None if room is None else room.room)
+        self._give_back(group_attempt, reasons, placed, said, None if room is None else room.room)
         return GroupDecided(group, said, waits_for_preemption=room is not None)
 
     def _fail_all(
-        self, turn: GroupAttempt, attempts: list[Attempt], group: PodGroup | None, status: Status
+        self, group_attempt: GroupAttempt, attempts: list[Attempt], group: PodGroup | None, status: Status
     ) -> GroupDecided:
         self._give_back(
-            turn, [(each, Failure(status, status.message)) for each in attempts], PlacingResult(None), status
+            group_attempt, [(each, Failure(status, status.message)) for each in attempts], PlacingResult(None), status
         )
         return GroupDecided(group, status)
 
     def _give_back(
         self,
-        turn: GroupAttempt,
+        group_attempt: GroupAttempt,
         failed: Sequence[tuple[Attempt, Failure | None]],
         placed: PlacingResult,
         status: Status | None,
@@ -206,7 +220,7 @@ class GroupCycle:
         """These pods are in the queue again, as their group; what is left is to tell them, and to evict victims."""
         if room is not None and room.preemption is not None and not self._evicts_first:
             room.preemption.hold_back()
-        self._queue.attempted(turn.queued, [attempt.queued for attempt, _ in failed], status)
+        self._queue.attempted(group_attempt.queued, [attempt.queued for attempt, _ in failed], status)
         for attempt, failure in failed:
             assert failure is not None
             decision = placed.decisions.get(attempt.queued.identity)
