@@ -20,6 +20,8 @@ from kubesched.api.pod_groups import (
 from kubesched.config.features import Features
 from kubesched.framework.client import ClusterClient
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
+from kubesched.scheduler.groups.group_attempt import GroupAttempt, GroupDecided
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
@@ -67,8 +69,11 @@ def event_ms(gangs: int = 1000, size: int = 10) -> float:
 
 
 def _scheduler(cpu: str = "32") -> Scheduler:
-    scheduler = Scheduler(
-        config.default(_GATES), ClusterClient(), clock=lambda: 0.0, draw=lambda among: among // 2, plugins=in_tree()
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: 0.0, draw=lambda among: among // 2),
+        config.default(_GATES),
+        ClusterClient(),
+        in_tree(),
     )
     for i in range(NODES):
         node = make_node(f"n{i}").capacity(cpu=cpu, memory="64Gi").zone(f"z{i % 3}")
@@ -99,8 +104,9 @@ def _decide(scheduler: Scheduler) -> None:
     attempt = scheduler.pop()
     assert attempt is not None
     scheduler.decide(attempt)
-    assert attempt.group is not None
-    assert attempt.node or attempt.group.waits_for_preemption, attempt.failure
+    assert isinstance(attempt, GroupAttempt)
+    assert isinstance(attempt.state, GroupDecided)
+    assert attempt.state.status is None or attempt.state.waits_for_preemption, attempt.state.status
 
 
 def _cpu_ms(work: Callable[[], object]) -> float:

@@ -27,12 +27,12 @@ import aiohttp
 import uvloop
 from tests.unit.kube.certificates import authority, server_context
 
-from kubesched.daemon.run import map_large_buffers
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.credentials import FixedAuthorization, bearer
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport
+from kubesched.scheduler.garbage import map_large_buffers
 
 _BINDING = (
     b'{"apiVersion":"v1","kind":"Binding","metadata":{"name":"pod-1","namespace":"default","uid":"'

@@ -18,10 +18,10 @@ from kubesched.api.node import Node, NodeStatus
 from kubesched.api.pod import Pod, PodCondition, SchedulingGate
 from kubesched.daemon.metrics.listener import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
-from kubesched.framework.client import ClusterClient
+from kubesched.framework.client import ClusterClient, SchedulerMode
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.run_now import run_now
-from kubesched.scheduler.scheduler import Scheduler
 
 PODS = 10_000
 WARM = 20
@@ -59,11 +59,13 @@ class Binder(ClusterClient):
 class Loop:
     """A scheduler with its binder, in virtual time."""
 
-    def __init__(self, nodes: int, binder: Binder | None = None) -> None:
+    def __init__(self, nodes: int, binder: Binder | None = None, mode: SchedulerMode = SchedulerMode.PARITY) -> None:
         self.now = 0.0
         self.binder = binder or Binder()
         draw = random.Random(0).randrange
-        self.scheduler = Scheduler(config.default(), self.binder, clock=lambda: self.now, draw=draw, plugins=in_tree())
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: self.now, draw=draw, mode=mode), config.default(), self.binder, in_tree()
+        )
         self.nodes = [clusters.node(i) for i in range(nodes)]
         for node in self.nodes:
             self.scheduler.handle(Change(new=node))

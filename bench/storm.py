@@ -22,7 +22,7 @@ from kubesched.api.storage import (
     PersistentVolumeClaimSpec,
     PersistentVolumeSpec,
 )
-from kubesched.framework.client import Awaited
+from kubesched.framework.client import Awaited, SchedulerMode
 from kubesched.scheduler.run_now import run_now
 
 SIZES = (500, 1000)
@@ -74,7 +74,7 @@ class Storm:
     def __init__(self, nodes: int, *, volumes: bool = False) -> None:
         """With `volumes`, each urgent pod has a volume of its own: no two of them are equivalent."""
         self.evictor = Evictor()
-        self._loop = Loop(nodes, self.evictor)
+        self._loop = Loop(nodes, self.evictor, SchedulerMode.BATCHED)  # as a daemon has it
         self.attempts = 0
         scheduler = self._loop.scheduler
         for i in range(nodes * LESSER_PER_NODE):

@@ -25,7 +25,7 @@ from kubesched.plugins.registry import all_plugins, in_tree
 from kubesched.sandbox.box import Sandbox, SandboxSettings
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, ScenarioCluster, play
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.serve.following import following
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.simulation import Simulation
@@ -116,8 +116,11 @@ class ShadowedCluster:
     """Nodes of three kinds, and pods that somebody binds without looking at labels, loads or devices."""
 
     def __init__(self, bindings: int) -> None:
-        scheduler = Scheduler(
-            config.default(), MemoryCluster(), clock=time.time, draw=lambda among: 0, plugins=in_tree(), now=time.time
+        scheduler = build_scheduler(
+            SchedulerSettings(clock=time.time, draw=lambda among: 0, now=time.time),
+            config.default(),
+            MemoryCluster(),
+            in_tree(),
         )
         shadow = Shadow(scheduler.engine, clock=lambda: self._at)
         self._at = time.time() - 3_600

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
 from tests.parity.fake_api import FINISHED, FakeApi, Journal, RefusedError, WatchEvent
 from tests.parity.queue_state import describe, present
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.change import Change
@@ -15,12 +16,12 @@ from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Assumed, Attempt, Done, Popped
+from kubesched.scheduler.cluster_events import POP_FROM_BACKOFF
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.scheduling_queue import POP_FROM_BACKOFF
 from kubesched.scheduler.run_now import run_now
-from kubesched.scheduler.scheduler import Scheduler
 
 Json = dict[str, Any]
 
@@ -42,13 +43,11 @@ class _Replay(SchedulerListener):
         if case.get("evictionDelivery") == "immediate":
             self.api.after_preemption_write = self._deliver
         given = case.get("config")
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: self.now, draw=lambda _: 0, choose=min),
             config.default() if given is None else config.from_plain(given),
             self.api,
-            clock=lambda: self.now,
-            draw=lambda _: 0,
-            plugins=in_tree(),
-            choose=min,
+            in_tree(),
         )
         self.scheduler.listeners.append(self)
         self.known: dict[tuple[str, str], KubeObject] = {}
@@ -128,7 +127,7 @@ class _Replay(SchedulerListener):
     def _begin(self, *, until: str) -> Json:
         if any(not isinstance(attempt.state, Assumed) for attempt in self.open):
             return {"outcome": "busy"}
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         if attempt is None:
             return {"outcome": "nothing to pop"}
         entry: Json = {"popped": attempt.queued.pod.key, "from": attempt.popped_from}
@@ -220,10 +219,6 @@ class _Replay(SchedulerListener):
     def moved(self, queued: QueuedPod, event: str, place: str) -> None:
         if event != POP_FROM_BACKOFF:  # which the recordings tell of as `from`
             self.moves.append({"pod": queued.key, "event": event, "queue": place, "t": self.now})
-
-    def passed_over(self, pods: Iterator[QueuedPod], event: str) -> None:
-        for queued in pods:
-            self.moved(queued, event, "Unschedulable")
 
     def hinted(self, queued: QueuedPod, plugin: str, event: ClusterEvent, hint: str, seconds: float) -> None:
         self.hints.append({"pod": queued.key, "plugin": plugin, "event": event.label, "hint": hint})

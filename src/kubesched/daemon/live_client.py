@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Protocol
@@ -21,10 +22,11 @@ from kubesched.framework.client import (
     binding,
     pod_status_patch,
 )
-from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
+from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Answered, Client
+from kubesched.kube.connection_pool import MOST_CONNECTIONS
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreadableAnswerError
 from kubesched.kube.event_record import reference, to_the_second
-from kubesched.kube.events import EventRecorder
+from kubesched.kube.events import EventRecorder, EventSink
 from kubesched.scheduler.handle import ObjectWaiter
 
 _encode = msgspec.json.Encoder().encode
@@ -88,13 +90,15 @@ class LiveClient(ClusterClient):
         waiter: ObjectWaiter,
         *,
         observer: ClientObserver | None = None,
-        on_contradiction: Callable[[Pod], None] = lambda pod: None,
     ) -> None:
-        """`on_contradiction` is called with pods that are gone or bound already by the answer to their binding."""
         self._client = client
         self._events = events
         self._waiter = waiter
         self._observer = observer or _Unobserved()
+        self._on_contradiction: Callable[[Pod], None] = lambda pod: None
+
+    def attach(self, on_contradiction: Callable[[Pod], None]) -> None:
+        """`on_contradiction` is called with pods that are gone or bound already by the answer to their binding."""
         self._on_contradiction = on_contradiction
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:
@@ -246,3 +250,47 @@ def _as_client_error(error: KubeError) -> ClientError:
 
 def _now() -> str:
     return f"{to_the_second(int(time.time()))}Z"
+
+
+LONGEST_WAIT = 1.0
+"""Seconds that one event waits at most: with more than the API server can ever do, some are written all the same."""
+_LOOK_EVERY = 0.05
+
+
+class YieldingSink(EventSink):
+    """Writes events to another sink, after the bindings and evictions of a burst where there are very many of those."""
+
+    def __init__(
+        self,
+        sink: EventSink,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Until `attach`, there are no other writes."""
+        self._sink = sink
+        self._under_way: Callable[[], int] = lambda: 0
+        self._sleep = sleep
+
+    def attach(self, under_way: Callable[[], int]) -> None:
+        """`under_way` has the number of other writes; of those beyond the number of connections, each waits for one."""
+        self._under_way = under_way
+
+    def post(self, path: str, body: bytes) -> Answered:
+        if self._is_crowded():
+            return self._later(lambda: self._sink.post(path, body))
+        return self._sink.post(path, body)
+
+    def patch(self, path: str, body: bytes, *, content_type: str) -> Answered:
+        if self._is_crowded():
+            return self._later(lambda: self._sink.patch(path, body, content_type=content_type))
+        return self._sink.patch(path, body, content_type=content_type)
+
+    def _is_crowded(self) -> bool:
+        return self._under_way() > MOST_CONNECTIONS
+
+    async def _later(self, write: Callable[[], Answered]) -> bytes:
+        waited = 0.0
+        while waited < LONGEST_WAIT and self._is_crowded():
+            await self._sleep(_LOOK_EVERY)
+            waited += _LOOK_EVERY
+        return await write()

@@ -4,137 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
-import random
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from functools import partial
-from typing import IO, Any
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from kubesched.daemon.cache_debugger import CacheComparer
-from kubesched.daemon.completion import Completed
-from kubesched.daemon.live_client import LiveClient
 from kubesched.daemon.log import Log
-from kubesched.daemon.metrics.census import Census
-from kubesched.daemon.metrics.client import WorkQueueMetrics
-from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
-from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
-from kubesched.daemon.scheduling_log import SchedulingLog
-from kubesched.daemon.shadow import Shadow, log_and_count, shadow_of
-from kubesched.daemon.yielding_sink import YieldingSink
-from kubesched.extenders.http_extender import close_all, extenders_of
-from kubesched.framework.budget import TURN, Budget
-from kubesched.framework.client import ClusterClient
-from kubesched.framework.registry import Registry
-from kubesched.kube.authentication import Clients
+from kubesched.daemon.shadow import Shadow
+from kubesched.extenders.http_extender import HTTPExtender, close_all
 from kubesched.kube.events import EventRecorder
 from kubesched.kube.informers import Informers
-from kubesched.kube.originals import originals_for
-from kubesched.plugins.registry import in_tree
 from kubesched.scheduler import garbage
-from kubesched.scheduler.gathering import Gathering
-from kubesched.scheduler.handle import ObjectWaiter
-from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.scheduler import Scheduler
 
 FINISH_WITHIN = 10.0
 """Seconds that bindings under way are given when the replica stops."""
 FLUSH_WITHIN = 3.0
-_REST = 0.01
-"""Seconds in which events that come close upon each other are gathered (`Gathering`)."""
 
 log = Log(__name__)
 
 
+@dataclass(eq=False, kw_only=True)
 class Replica:
     """All that schedules, once it is its turn. It lives on one event loop, where nothing else can keep it waiting."""
 
-    def __init__(
-        self,
-        completed: Completed,
-        connections: Clients,
-        registry: MetricsRegistry,
-        *,
-        plugins: Registry | None = None,
-        record: IO[str] | None = None,
-    ) -> None:
-        """ProfileError or ExtenderSettingsError if profiles or extenders cannot be made as configured."""
-        configuration, options = completed.configuration, completed.options
-        self._only_watches = options.shadow
-        self._listens_late = configuration.delay_cache_until_active and completed.elects
-        self._stopping = asyncio.Event()
-        self.events = EventRecorder(
-            YieldingSink(connections.events, lambda: self.scheduler.writes.under_way),
-            configuration.profiles[0].scheduler_name,
-            observer=WorkQueueMetrics(registry, "events"),
-        )
-        waiter = ObjectWaiter()
-        client: ClusterClient = LiveClient(
-            connections.scheduler,
-            self.events,
-            waiter,
-            observer=ClientMetrics(registry, time.perf_counter),
-            on_contradiction=lambda pod: self.comparer.expect_change(pod),
-        )
-        listeners: list[SchedulerListener] = [waiter]
-        if record is not None:
-            recording = Recording(
-                record,
-                configuration,
-                time.monotonic,
-                with_annotations=options.record_annotations,
-                spares_vain_attempts=True,
-                on_broken=told_and_counted(registry),
-            )
-            client = RecordingClient(client, recording)
-            listeners.append(recording)
-        originals = originals_for(configuration)
-        self._extenders = extenders_of(configuration, originals)
-        self.scheduler = Scheduler(
-            configuration,
-            client,
-            clock=time.monotonic,
-            draw=random.randrange,
-            plugins=plugins or in_tree(),
-            extenders=self._extenders,
-            longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
-            spares_vain_attempts=True,
-            stopwatch=time.perf_counter,
-            listeners=listeners,
-            budget=Budget(time.thread_time, turn=TURN, limit=float(options.decision_budget) or math.inf),
-        )
-        Census(registry, self.scheduler)
-        self.scheduler.listeners.append(
-            SchedulerMetrics(registry, self.scheduler.profiles, clock=time.perf_counter, draw=random.random),
-            SchedulingLog(self.scheduler.engine.knows),
-        )
-        self.loop = SchedulingLoop(self.scheduler)
-        self.shadow: Shadow | None = None
-        if options.shadow:
-            self.shadow = shadow_of(self.scheduler, clock=time.time, on_comparison=log_and_count(registry))
-            self.scheduler.listeners.append(self.shadow)
-        self.handling = ObjectHandling(
-            self.scheduler.handle,
-            registry,
-            self.events,
-            may_record=lambda: not self._only_watches and connections.scheduler.may_write(),
-        )
-        self.informers = Informers(
-            connections.scheduler,
-            self.handling,
-            kinds=self.scheduler.kinds,
-            custom=self.scheduler.custom_resources,
-            originals=originals,
-            on_unreadable=self.handling.unreadable,
-            let_more_come=Gathering(partial(time.sleep, _REST), time.monotonic, may_rest=lambda: self.loop.is_idle),
-        )
-        self.comparer = CacheComparer(self.scheduler, self.informers, registry, self.handling)
-        lost = registry.family("kubesched_lost_events_total")
-        registry.on_scrape(lambda: lost.child("dropped").set(self.events.dropped))
-        registry.on_scrape(lambda: lost.child("failed").set(self.events.failed))
+    scheduler: Scheduler
+    loop: SchedulingLoop
+    events: EventRecorder
+    handling: ObjectHandling
+    informers: Informers
+    comparer: CacheComparer
+    extenders: Sequence[HTTPExtender]
+    shadow: Shadow | None
+    """In shadow mode: what it would have decided, against what the other scheduler did."""
+    listens_late: bool
+    """Whether the cluster is followed only from when it is the replica's turn."""
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def stop(self) -> None:
         """End `act`, once what is under way is finished."""
@@ -145,15 +52,15 @@ class Replica:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.events.run(), name="events")
             tasks.create_task(self.comparer.run(), name="cache comparer")
-            if not self._listens_late:
+            if not self.listens_late:
                 tasks.create_task(self.informers.run(), name="informers")
 
     async def act(self) -> None:
         """It is our turn: schedule, or in shadow mode look on, until `stop`. `listen` must be running."""
         try:
-            if self._only_watches:
+            if self.shadow is not None:
                 await self._watch()
-            elif self._listens_late:
+            elif self.listens_late:
                 async with running(self.informers.run()):
                     await self._schedule()
             else:
@@ -161,7 +68,7 @@ class Replica:
         finally:
             if self.shadow is not None:
                 await self.shadow.stop()
-            await close_all(self._extenders)
+            await close_all(self.extenders)
 
     async def _schedule(self) -> None:
         """Schedule until `stop`, then finish what is under way.
@@ -193,18 +100,6 @@ class Replica:
         if await _done_before(self._stopping, self.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
             await self._stopping.wait()
-
-
-def told_and_counted(registry: MetricsRegistry) -> Callable[[Exception], None]:
-    """What to do about a recording that has ended because it could not be written."""
-    errors = registry.family("kubesched_recording_errors_total")
-    errors.child().inc(0)
-
-    def tell(error: Exception) -> None:
-        errors.child().inc()
-        log.error("The recording ends here, because it could not be written; scheduling goes on", err=error)
-
-    return tell
 
 
 @contextlib.asynccontextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import shutil
 import sys
@@ -16,6 +15,7 @@ import msgspec
 import uvloop
 
 from kubesched.api.errors import UserError
+from kubesched.daemon.assembly import build_replica
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
 from kubesched.daemon.flags.parsing import FlagError
@@ -26,7 +26,6 @@ from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options
 from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.page import MakePage
-from kubesched.daemon.replica import Replica
 from kubesched.daemon.supervision import Supervisor
 from kubesched.daemon.version import version_text
 from kubesched.kube.authentication import Clients, clients_for, transport_for
@@ -41,10 +40,6 @@ from kubesched.scheduler.recording.recording import open_recording
 
 HANG_UP_WITHIN = 2.0
 """Seconds after which connections are left to the end of the process: the thread that has them may be stuck."""
-
-LARGE_BUFFER = 256 << 10
-"""Bytes. Columns of 32,000 nodes and more are that large, too; smaller ones are as fast to get as ever."""
-_M_MMAP_THRESHOLD = -3  # of malloc.h
 
 _REVIEW_CONNECTIONS = 4
 _NO_LIMIT = -1.0
@@ -74,7 +69,7 @@ def main(arguments: Sequence[str], command: str = "kubesched run", *, make_page:
             log.info("Wrote configuration to", file=write_configuration(settings))
             return 0
         garbage.collect_seldom()
-        map_large_buffers()
+        garbage.map_large_buffers()
         with OwnThread("scheduling") as scheduling:
             uvloop.run(_run(settings, logging, os.environ, scheduling, make_page))
         log.info("Requested to terminate, exiting")
@@ -86,21 +81,6 @@ def main(arguments: Sequence[str], command: str = "kubesched run", *, make_page:
         return _refuse(error)
     finally:
         logging.stop()
-
-
-def map_large_buffers() -> None:
-    """Have glibc's malloc give large buffers pages of their own, which go back to the system when they are freed.
-
-    uvloop has a buffer of 256 kB for every connection with TLS, of which most is never touched. By default malloc takes
-    such buffers from its heap once the first of them was freed. Then small objects settle in the holes that closed
-    connections leave, new buffers begin beyond them, and a process that loses its connections again and again grows
-    for a long time: docs/reliability.md has the figures. Where the C library is another one, nothing changes.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    mallopt(_M_MMAP_THRESHOLD, LARGE_BUFFER)
 
 
 def _refuse(error: UserError) -> int:
@@ -148,7 +128,7 @@ async def _run(
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
         with _recording_to(settings.options.record) as record:
             replica = await scheduling.call(
-                lambda: Replica(settings, connections, registry, plugins=all_plugins(), record=record)
+                lambda: build_replica(settings, connections, registry, all_plugins(), record)
             )
             supervisor = Supervisor(settings, replica, connections, registry, scheduling, make_page)
 

@@ -18,7 +18,7 @@ from kubesched.daemon.shadow_groups import GroupJudge, InGroup
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, Question
-from kubesched.scheduler.attempt.extender_turns import answer
+from kubesched.scheduler.attempt.waiting_attempts import answer
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.state.columns import Bool

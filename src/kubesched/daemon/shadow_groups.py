@@ -14,12 +14,12 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError
-from kubesched.framework.groups import Placement, PlacementGeneratePlugin, group_of
+from kubesched.framework.groups import CandidatePlacement, PlacementGeneratePlugin, group_of
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Status
-from kubesched.scheduler.attempt.reserving import Reserving
+from kubesched.scheduler.attempt.scheduling_cycle import Reserving
 from kubesched.scheduler.groups import messages
-from kubesched.scheduler.groups.placing import Member, Placed
+from kubesched.scheduler.groups.placing import Member, PlacingResult
 from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.state.columns import Bool
 
@@ -80,15 +80,15 @@ class GroupJudge:
             return InGroup("no-node", why)
         return self._domain(pod, theirs, group, placed, pods)
 
-    def _placed(self, profile: GroupProfile, group: PodGroup, pods: Sequence[Pod]) -> Placed:
+    def _placed(self, profile: GroupProfile, group: PodGroup, pods: Sequence[Pod]) -> PlacingResult:
         mistake = messages.mistake_in(group, list(pods), (), self._state.features)
         if mistake is not None:
-            return Placed(None, mistake)
+            return PlacingResult(None, mistake)
         placed = profile.place(group, [Member(each) for each in pods])
         profile.placer.undo(placed)
         return placed
 
-    def _domain(self, pod: Pod, theirs: str, group: PodGroup, ours: Placed, pods: Sequence[Pod]) -> InGroup:
+    def _domain(self, pod: Pod, theirs: str, group: PodGroup, ours: PlacingResult, pods: Sequence[Pod]) -> InGroup:
         """Whether the group has gone to the domain that it goes to here, or to one that is as good."""
         row = self._state.nodes.row_of.get(theirs)
         if ours.placement is None or row is None or ours.placement.nodes[row]:
@@ -107,12 +107,12 @@ class GroupJudge:
             return InGroup(within=found.nodes)
         return InGroup("lower", f"pod group {group.key} goes to {ours.placement.name} here, not to {found.name}", node)
 
-    def _scores(self, pod: Pod, group: PodGroup, placed: Placed) -> list[int]:
+    def _scores(self, pod: Pod, group: PodGroup, placed: PlacingResult) -> list[int]:
         """What each plugin thinks of a placement, with the pods that fit there."""
         plugins = self._plugins[pod.spec.scheduler_name].placement_scores
         return [plugin.score_placement(group, placed.proposal, self._state) for plugin, _ in plugins]
 
-    def _placements(self, pod: Pod, group: PodGroup) -> Sequence[Placement]:
+    def _placements(self, pod: Pod, group: PodGroup) -> Sequence[CandidatePlacement]:
         """The domains that the group may go to; none if it may go anywhere, or nowhere."""
         generators = self._plugins[pod.spec.scheduler_name].at("placement_generate", PlacementGeneratePlugin)
         found = generators[0].placements(group, self._state) if generators else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
@@ -112,11 +113,19 @@ def _without_cluster() -> ClientError:
     return ClientError(UNREACHABLE, "there is no cluster here that a plugin could read from or write to")
 
 
+class SchedulerMode(StrEnum):
+    """How closely a scheduler keeps to the steps of kube-scheduler. Its decisions are the same in both modes."""
+
+    PARITY = "parity"
+    """Every attempt and every write that kube-scheduler makes, as recordings of it have them."""
+    BATCHED = "batched"
+    """No attempt at a pod that would fail as an equal one did, and no write that tells nobody anything new."""
+
+
 class Handle:
     """The scheduler that runs a plugin. This one stands for none, as in an explanation: nothing comes of it."""
 
-    spares_vain_attempts = False
-    """Whether pods are spared attempts that kube-scheduler makes in vain, and writes that serve nobody."""
+    mode = SchedulerMode.PARITY
 
     def activate(self, pod: Pod) -> None:
         """Try a waiting pod at once."""

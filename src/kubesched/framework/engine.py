@@ -52,6 +52,7 @@ class Engine:
         choose: Callable[[list[str]], str] | None = None,
         extenders: Sequence[Extender] = (),
         budget: Budget | None = None,
+        repeated: RepeatedFailures | None = None,
     ) -> None:
         """`draw(n)` returns a number from 0 to n - 1: the choice among n equally good nodes.
 
@@ -63,7 +64,7 @@ class Engine:
         self.draw = draw
         self._choose = choose
         self._deciding = tuple(e for e in extenders if e.filters or e.prioritizes or e.preempts)
-        self._repeated = RepeatedFailures(state)
+        self._repeated = repeated or RepeatedFailures(state)
         self._sampler = Sampler(state, percentage_of_nodes_to_score)
         answers = AnswerCache(state)
         equivalence = EquivalenceCache(state, answers)

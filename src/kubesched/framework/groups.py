@@ -43,7 +43,7 @@ def group_priority(group: PodGroup, members: Iterable[Pod], features: Features) 
 
 
 @dataclass(frozen=True)
-class Progress:
+class GroupProgress:
     """How far the placement of a group has come."""
 
     scheduled: int
@@ -55,13 +55,13 @@ class Progress:
 class PlacementFeasiblePlugin(Plugin):
     """Says whether a group is worth running with the pods that found nodes. Asked before the first and after each."""
 
-    def placement_feasible(self, group: PodGroup, progress: Progress) -> Status | None:
+    def placement_feasible(self, group: PodGroup, progress: GroupProgress) -> Status | None:
         """None if it is; a Wait if it may yet be; a rejection if it cannot be any more."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class CandidatePlacement:
     """Some nodes on which all pods of a group may go."""
 
     name: str
@@ -79,7 +79,7 @@ class Placement:
 class PlacementGeneratePlugin(Plugin):
     """Says to which parts of the cluster a group may go as a whole. There is at most one in a profile."""
 
-    def placements(self, group: PodGroup, state: ClusterState) -> Sequence[Placement] | Status:
+    def placements(self, group: PodGroup, state: ClusterState) -> Sequence[CandidatePlacement] | Status:
         """The placements to be tried; a status if there are none."""
         raise NotImplementedError
 
@@ -88,7 +88,7 @@ class PlacementGeneratePlugin(Plugin):
 class Proposal:
     """A placement, and the pods of the group that would run in it. None of them is on its node yet."""
 
-    placement: Placement
+    placement: CandidatePlacement
     pods: tuple[tuple[PodFacts, int], ...]
     """How many pods there are with each facts."""
 
@@ -123,9 +123,10 @@ class GroupWhatIf(Protocol):
         """Assume the pods of the group on nodes, until it is to `leave`; or say why it is not feasible."""
 
     def resettle(self, rows: Collection[int] | None, come: Callable[[], None], go: Callable[[], None]) -> bool:
-        """If somebody were to `come` to these rows, or to whichever: whether the pods of the group can stay, or move.
+        """Whether the group still fits after `come` puts victims back on these rows, or anywhere if None.
 
-        If not, who came is to `go`, and they are where they were. Both are never there at once: a port has one holder.
+        Its pods may move for that. If it does not fit, `go` takes the victims away again, and all is as it was. Victims
+        and pods that they exclude are never there at once: a port has one holder.
         """
 
     def leave(self) -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import socket
-import time
 from collections import deque
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +24,7 @@ from kubesched.kube.event_record import (
     shortened,
 )
 from kubesched.kube.observer import QueueObserver
+from kubesched.kube.timing import REAL_TIME, Timing
 
 CAPACITY = 20_000
 """Events that may wait to be written, about a kilobyte each. client-go drops what is beyond 1,000; here pods are bound
@@ -87,10 +85,7 @@ class EventRecorder:
         observer: QueueObserver | None = None,
         capacity: int = CAPACITY,
         writers: int = WRITERS,
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], int] = time.time_ns,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        timing: Timing = REAL_TIME,
     ) -> None:
         """`controller` is the name of the scheduler that reports."""
         self.dropped = 0
@@ -102,10 +97,10 @@ class EventRecorder:
         self._instance = instance or f"{controller}-{socket.gethostname()}"
         self._capacity = capacity
         self._writers = writers
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._sleep = sleep
-        self._chance = chance
+        self._clock = timing.clock
+        self._wall_clock = timing.wall_clock
+        self._sleep = timing.sleep
+        self._chance = timing.chance
         self._queue: deque[_Remembered] = deque()
         self._idle: list[asyncio.Future[None]] = []
         """Writers that wait for more. The last to come is the first to go on: what it needs is still at hand."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -34,20 +34,16 @@ class Informers:
         custom: Iterable[str] = (),
         originals: Originals | None = None,
         on_unreadable: OnUnreadable = log_unreadable,
-        let_more_come: Callable[[], None] = lambda: None,
     ) -> None:
         """`handle` is called with every change of these kinds, `on_unreadable` with every object that cannot be one.
 
         `custom` are resources that only plugins know, such as `racks.v1.example.com`. `originals` gets objects whole.
-        `let_more_come` is called before a few changes are handled, and may take a moment.
         """
         self._handle = handle
         self.reflectors: dict[str, Reflector[Any]] = {}
 
         def reflect(name: str, source: ObjectSource, codec: Codec[Any], handle: Handler[Any]) -> None:
-            self.reflectors[name] = Reflector(
-                name, source, codec, handle, on_unreadable=on_unreadable, let_more_come=let_more_come
-            )
+            self.reflectors[name] = Reflector(name, source, codec, handle, on_unreadable=on_unreadable)
 
         for kind in kinds:
             name, source = kind.resource.kind, source_of(client, kind.resource)

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import logging
 import math
-import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError
 from kubesched.kube.event_record import micro_time
 from kubesched.kube.hedging import first_of_several
 from kubesched.kube.lease import LeaseRecord, Lock
+from kubesched.kube.timing import Timing
 
 JITTER = 0.5
 """By how much of it the pause of a replica on standby may be shorter than the retry period. client-go makes
@@ -38,6 +38,7 @@ def _boot_time() -> float:
 
 
 CLOCK: Callable[[], float] = _boot_time if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+LEASE_TIME = Timing(clock=CLOCK)
 
 
 class LeaseLostError(KubeError):
@@ -60,10 +61,7 @@ class LeaderElector:
         *,
         on_new_leader: Callable[[str], None] = lambda identity: None,
         on_stopped_leading: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = CLOCK,
-        wall_clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        timing: Timing = LEASE_TIME,
     ) -> None:
         self._lock = lock
         self._identity = identity
@@ -74,10 +72,10 @@ class LeaderElector:
         self._request_timeout = max(1.0, self._renew_deadline / 2)
         self._on_new_leader = on_new_leader
         self._on_stopped_leading = on_stopped_leading
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._sleep = sleep
-        self._chance = chance
+        self._clock = timing.clock
+        self._wall_clock = timing.wall_clock
+        self._sleep = timing.sleep
+        self._chance = timing.chance
         self._observed = LeaseRecord()
         self._observed_at = float("-inf")
         self._in_doubt_since = math.inf
@@ -156,7 +154,7 @@ class LeaderElector:
                 current = await self._lock.read(left)
                 if current is None or current.holder_identity != self._identity:
                     return
-                now = micro_time(self._wall_clock())
+                now = micro_time(self._wall_clock() / 1e9)
                 free = LeaseRecord(
                     lease_duration_seconds=1,
                     renew_time=now,
@@ -276,7 +274,7 @@ class LeaderElector:
         return answer
 
     def _record(self, *, acquire_time: str, transitions: int) -> LeaseRecord:
-        now = micro_time(self._wall_clock())
+        now = micro_time(self._wall_clock() / 1e9)
         return LeaseRecord(
             holder_identity=self._identity,
             lease_duration_seconds=int(self._lease_duration),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from typing import Generic, TypeVar
 
@@ -23,12 +21,12 @@ from kubesched.kube.decoding import (
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.known_objects import KnownObjects
 from kubesched.kube.listing import EventStream, ObjectSource, listed_in_pages
+from kubesched.kube.timing import REAL_TIME, Timing
 
 T = TypeVar("T")
 
 BATCH = 100  # callbacks between two chances for others to run
 WATCH_SECONDS = (300, 600)  # a watch is asked to end after some time between these, so that load spreads over servers
-_FEW = 20  # events at once; more are worth waking up for, and take so long that others should not wait besides
 _HEALTHY = 1.0  # a watch that lived for so many seconds, or got anywhere, is resumed without a pause
 
 _INTERNAL_ERROR = 500
@@ -66,13 +64,10 @@ class Reflector(Generic[T]):
         handle: Handler[T],
         *,
         on_unreadable: OnUnreadable = log_unreadable,
-        let_more_come: Callable[[], None] = lambda: None,
         streamed_lists: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        timing: Timing = REAL_TIME,
     ) -> None:
-        """`let_more_come` is called before a few events of a watch are handled, and may take a moment."""
+        clock = timing.clock
         self.name = name
         self.lists = 0
         self.watches = 0
@@ -86,12 +81,11 @@ class Reflector(Generic[T]):
         self._codec = codec
         self._handle = handle
         self._on_unreadable = on_unreadable
-        self._let_more_come = let_more_come
         self._streamed_lists = streamed_lists
         self._clock = clock
-        self._sleep = sleep
-        self._chance = chance
-        self._backoff = RelistBackoff(clock=clock, random=chance)
+        self._sleep = timing.sleep
+        self._chance = timing.chance
+        self._backoff = RelistBackoff(clock=clock, random=timing.chance)
         self._known = KnownObjects(codec)
         self._version = ""
         self._version_number = 0
@@ -210,8 +204,6 @@ class Reflector(Generic[T]):
         try:
             with closing(stream):
                 while not self._asked_to_relist and (lines := await stream.lines()):
-                    if len(lines) <= _FEW:
-                        self._let_more_come()
                     await self._deliver_events(lines)
         finally:
             self._stream = None

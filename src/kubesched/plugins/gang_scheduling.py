@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.framework.groups import PlacementFeasiblePlugin, Progress, group_of
+from kubesched.framework.groups import GroupProgress, PlacementFeasiblePlugin, group_of
 from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.status import Code, Status, unresolvable, unschedulable
 from kubesched.plugins.shared.hinting import queue_if, waits_for
@@ -35,7 +35,7 @@ class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
             return unresolvable(f"waiting for pods's pod group {_quoted(key)} to appear in scheduling queue")
         return TOO_FEW if group.is_gang and state.groups.count(key) < group.min_count else None
 
-    def placement_feasible(self, group: PodGroup, progress: Progress) -> Status | None:
+    def placement_feasible(self, group: PodGroup, progress: GroupProgress) -> Status | None:
         wanted, scheduled, remaining = group.min_count, progress.scheduled, progress.remaining
         if scheduled >= wanted:
             return None

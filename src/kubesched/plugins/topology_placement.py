@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.api.pod_groups import PodGroup
-from kubesched.framework.groups import Placement, PlacementGeneratePlugin
+from kubesched.framework.groups import CandidatePlacement, PlacementGeneratePlugin
 from kubesched.framework.status import Status, error, unschedulable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import ABSENT
@@ -19,11 +19,11 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
 
     name = "TopologyPlacementGenerator"
 
-    def placements(self, group: PodGroup, state: ClusterState) -> Sequence[Placement] | Status:
+    def placements(self, group: PodGroup, state: ClusterState) -> Sequence[CandidatePlacement] | Status:
         table = state.nodes
         live = table.live[: table.size]
         if not group.topology_key:
-            return (Placement("", live.copy()),)
+            return (CandidatePlacement("", live.copy()),)
         column = table.label(group.topology_key)
         ids = column.ids[: table.size]
         wanted = self._domains_of_scheduled(group, state)
@@ -31,7 +31,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
             return wanted
         here = sorted(set(ids[live & (ids != ABSENT)].tolist()), key=lambda value: str(column.values.values[value]))
         found = [
-            Placement(str(column.values.values[value]), live & (ids == value))
+            CandidatePlacement(str(column.values.values[value]), live & (ids == value))
             for value in here
             if not wanted or value in wanted
         ]

@@ -23,6 +23,13 @@ PENDING_POD_DELETED = ClusterEvent(Kind.PENDING_POD, Action.DELETE)
 NODE_ADDED = ClusterEvent(Kind.NODE, Action.ADD)
 NODE_DELETED = ClusterEvent(Kind.NODE, Action.DELETE)
 
+# Those of the queue itself; the last three are only labels.
+WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
+FORCED = ClusterEvent(Kind.ANY, Action.ALL, "ForceActivate")
+ATTEMPT_FAILED = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+
 
 def node_events(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
     """One event per kind of change. Uncordoning counts as a change of taints; cordoning helps no pod."""

@@ -29,7 +29,7 @@ from kubesched.scheduler.cluster_events import (
     node_events,
     pod_events,
 )
-from kubesched.scheduler.queue.group_queue import GroupQueue
+from kubesched.scheduler.groups.queued_group import QueuedEntity
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
@@ -57,7 +57,7 @@ class EventHandlers:
         self._pods = pods
         self._waiting = waiting
         self._is_ours = is_ours
-        self._has_groups = isinstance(queue, GroupQueue)
+        self._has_groups = state.features.pod_groups
         self._aliases = aliases
         self._said: set[str] = set()
         self._events: list[ClusterEvent] = []
@@ -196,7 +196,7 @@ class EventHandlers:
             self._state.delete(obj)
         else:
             self._state.apply(obj)
-        if isinstance(self._queue, GroupQueue) and isinstance(obj, PodGroup):
+        if isinstance(obj, PodGroup):
             self._queue.group_changed(change)
         for alias in self._aliases if isinstance(obj, CustomObject) else ():
             groups = Change(*(None if each is None else alias.as_group(each) for each in change))
@@ -213,7 +213,7 @@ class EventHandlers:
             log.warning("%s, as in %s; this is said only once", remark, obj.key)
 
     def _move_all(
-        self, event: ClusterEvent, change: Change[KubeObject], concerns: Callable[[Pod], bool] | None = None
+        self, event: ClusterEvent, change: Change[KubeObject], concerns: Callable[[QueuedEntity], bool] | None = None
     ) -> None:
         self._events.append(event)
         self._queue.move_all_to_active_or_backoff(event, change, concerns)

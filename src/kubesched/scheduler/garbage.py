@@ -1,4 +1,4 @@
-"""How often a long-lived process looks for garbage that reference counting leaves behind: seldom.
+"""How a long-lived process gives memory back: it looks for garbage seldom, and large buffers are pages of their own.
 
 A collection walks everything that was made since the last one, and now and then everything there is. Nearly all that
 a scheduler or an API server makes is freed by its reference count, so most of that walking finds nothing. With
@@ -7,10 +7,15 @@ Python's own thresholds, a burst of 10,000 bindings took about a quarter more CP
 
 from __future__ import annotations
 
+import ctypes
 import gc
 
 _YOUNG = 50_000
 """New containers before a collection, in the place of 700: a few milliseconds of work, tens of megabytes at most."""
+
+LARGE = 256 << 10
+"""Bytes. Columns of 32,000 nodes and more are that large, too; smaller ones are as fast to get as ever."""
+_M_MMAP_THRESHOLD = -3  # of malloc.h
 
 
 def collect_seldom() -> None:
@@ -22,3 +27,18 @@ def freeze() -> None:
     """Call it when everything that stays has been read: it is never walked again, and still freed by its count."""
     gc.collect()
     gc.freeze()
+
+
+def map_large_buffers() -> None:
+    """Call it once, when the process starts. Where the C library is not glibc, nothing changes.
+
+    uvloop has a buffer of 256 kB for every connection with TLS, of which most is never touched. By default malloc takes
+    such buffers from its heap once the first of them was freed. Then small objects settle in the holes that closed
+    connections leave, new buffers begin beyond them, and a process that loses its connections again and again grows for
+    a long time: docs/reliability.md has the figures.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    mallopt(_M_MMAP_THRESHOLD, LARGE)

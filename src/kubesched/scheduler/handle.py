@@ -12,11 +12,10 @@ from weakref import WeakValueDictionary
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.framework.client import Awaited, Handle
+from kubesched.framework.client import Awaited, Handle, SchedulerMode
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.binding_cycle import PreBinding
-from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners, SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
 S = TypeVar("S")
@@ -33,25 +32,28 @@ class SchedulerHandle(Handle):
 
     def __init__(
         self,
-        queue: Callable[[], SchedulingQueue],
         pre_binding: PreBinding,
         listeners: Listeners,
-        *,
-        spares_vain_attempts: bool = False,
+        mode: SchedulerMode = SchedulerMode.PARITY,
     ) -> None:
-        """Plugins are made before the queue, which asks them for their order: hence it is looked up when needed."""
-        self._queue = queue
+        """Plugins get it before there is a queue, which asks them for their order: hence `attach`."""
+        self._queue: SchedulingQueue | None = None
         self._pre_binding = pre_binding
         self._listeners = listeners
-        self.spares_vain_attempts = spares_vain_attempts
+        self.mode = mode
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By what the work is about, as long as some is under way."""
 
+    def attach(self, queue: SchedulingQueue) -> None:
+        """The queue of the scheduler is made."""
+        self._queue = queue
+
     def activate(self, pod: Pod) -> None:
-        self._queue().activate(pod)
+        if self._queue is not None:
+            self._queue.activate(pod)
 
     def open_gate(self, pod: Pod, plugin: str) -> bool:
-        return self._queue().open_gate(pod, plugin)
+        return self._queue is not None and self._queue.open_gate(pod, plugin)
 
     def stop_binding(self, pod: Pod, reason: str) -> bool:
         return self._pre_binding.stop(pod, reason)
@@ -103,7 +105,7 @@ class ObjectWaiter(SchedulerListener):
 
     def __init__(self) -> None:
         self._waiting: dict[Awaited, set[asyncio.Future[bool]]] = {}
-        """By what they wait for. Nobody looks at these but when it is shown: waiting costs no time."""
+        """Waiters by object; woken by the watch, never polled."""
 
     @property
     def awaited(self) -> int:

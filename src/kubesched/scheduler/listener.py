@@ -6,17 +6,15 @@ must not call the scheduler. Without any, the scheduler does not even look at it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-
-if TYPE_CHECKING:
-    from kubesched.scheduler.groups.group_turn import GroupTurn
 
 
 class SchedulerListener:
@@ -59,12 +57,6 @@ class SchedulerListener:
             self.pre_enqueued(queued.pod.spec.scheduler_name, seconds)
             self.moved(queued, event, "Unschedulable")
 
-    def passed_over(self, pods: Iterator[QueuedPod], event: str) -> None:
-        """The same for pods whose gate such an event cannot open, which is why they were not even looked at.
-
-        There may be very many, and each costs a hint: only those that a listener takes are found.
-        """
-
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def popped(self, attempt: Attempt) -> None:
@@ -73,7 +65,7 @@ class SchedulerListener:
     def decided(self, attempt: Attempt) -> None:
         """A node was found for the pod and is assumed, or was not; or the pod was skipped, which ends the attempt."""
 
-    def group_decided(self, turn: GroupTurn) -> None:
+    def group_decided(self, attempt: GroupAttempt) -> None:
         """A pod group was decided: each of its attempts is about to be reported as `decided`."""
 
     def waiting(self, attempt: Attempt) -> None:
@@ -101,3 +93,54 @@ class SchedulerListener:
 
     def measured(self, metric: str, seconds: float, labels: Sequence[str]) -> None:
         """A plugin measured something that only it sees, under the name of a metric."""
+
+
+_HOOKS = [name for name in vars(SchedulerListener) if not name.startswith("_")]
+_STANDS_FOR = {"held_back": ("pre_enqueued", "moved")}
+"""Batched hooks, and the per-pod hooks that they fall back to."""
+
+
+class Listeners(SchedulerListener):
+    """What it is told, it tells its listeners, in the order in which they came.
+
+    A dozen hooks are called for every pod, and every listener overrides a few: so each hook has a list of its own.
+    """
+
+    def __init__(self, listeners: Iterable[SchedulerListener] = ()) -> None:
+        self._all = list(listeners)
+        self._find_hearers()
+
+    def append(self, *listeners: SchedulerListener) -> None:
+        self._all += listeners
+        self._find_hearers()
+
+    def remove(self, listener: SchedulerListener) -> None:
+        self._all.remove(listener)
+        self._find_hearers()
+
+    def __iter__(self) -> Iterator[SchedulerListener]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def _find_hearers(self) -> None:
+        for hook in _HOOKS:
+            setattr(self, hook, _all_of([getattr(each, hook) for each in self._all if _hears(each, hook)]))
+
+
+def _hears(listener: SchedulerListener, hook: str) -> bool:
+    names = (hook, *_STANDS_FOR.get(hook, ()))
+    return any(getattr(type(listener), name) is not getattr(SchedulerListener, name) for name in names)
+
+
+def _all_of(hearers: list[Callable[..., None]]) -> Callable[..., None]:
+    """All of these, one after another."""
+    if len(hearers) == 1:
+        return hearers[0]
+
+    def tell(*what: Any) -> None:
+        for hear in hearers:
+            hear(*what)
+
+    return tell

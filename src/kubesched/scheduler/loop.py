@@ -11,8 +11,8 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Failed, Paused, WaitingOnPermit
-from kubesched.scheduler.attempt.extender_turns import ExtenderTurns
-from kubesched.scheduler.attempt.paused_attempts import PausedAttempts
+from kubesched.scheduler.attempt.waiting_attempts import ExtenderTurns, PausedAttempts
+from kubesched.scheduler.groups.group_attempt import EntityAttempt, GroupAttempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -26,8 +26,8 @@ wait for others (volumes, devices, an extender's binding, whatever a plugin has 
 _BACKOFF_EVERY = 1.0
 """Seconds; backoff ends with whole ones, so that is when to look."""
 _LEFTOVERS_EVERY = 30.0
-_BREATHS = 3
-"""Rounds of the event loop in which whatever has arrived is read, is handled, and wakes who waits for it."""
+_YIELDS = 3
+"""Rounds of the event loop that a watch line needs: one to be read, one to be handled, one to wake its waiters."""
 
 
 class SchedulingLoop(SchedulerListener):
@@ -42,8 +42,7 @@ class SchedulingLoop(SchedulerListener):
         scheduler.listeners.append(self)
         self._slice = slice_seconds
         self._awake = asyncio.Event()
-        self._is_deciding = False
-        self._clock_strikes: asyncio.TimerHandle | None = None
+        self._backoff_timer: asyncio.TimerHandle | None = None
         """Wakes the loop when backoffs may be over: one for all that happens until then."""
         self._extender_turns = ExtenderTurns(self.wake)
         self._paused = PausedAttempts()
@@ -62,8 +61,8 @@ class SchedulingLoop(SchedulerListener):
         """There may be pods to try."""
         self._awake.set()
 
-    def _strike(self) -> None:
-        self._clock_strikes = None
+    def _on_backoff_timer(self) -> None:
+        self._backoff_timer = None
         self._awake.set()
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
@@ -75,12 +74,6 @@ class SchedulingLoop(SchedulerListener):
         self._awake.set()
 
     @property
-    def is_idle(self) -> bool:
-        """Whether no pod would have to wait if nothing were done for a moment."""
-        has_work = self._is_deciding or self._awake.is_set() or self._held_back
-        return not has_work and not self._extender_turns
-
-    @property
     def unfinished(self) -> int:
         """Attempts that wait for extenders or are paused, or are decided and not over yet."""
         return len(self._unfinished) + len(self._extender_turns) + len(self._paused)
@@ -90,7 +83,6 @@ class SchedulingLoop(SchedulerListener):
         now = asyncio.get_running_loop().time
         next_backoff, next_leftovers = _next_second(now()), now() + _LEFTOVERS_EVERY
         while not self._stopping:
-            self._is_deciding = True
             self._awake.clear()
             if now() >= next_backoff:
                 self._scheduler.flush_backoff()
@@ -99,19 +91,18 @@ class SchedulingLoop(SchedulerListener):
                 self._scheduler.flush_leftovers()
                 next_leftovers = now() + _LEFTOVERS_EVERY
             for attempt in self._scheduler.permitted():
-                self._carry_out(attempt)
+                self._start(attempt)
             if await self._decide_for_a_slice(until=now() + self._slice):
                 await asyncio.sleep(0)
                 continue
-            if self._clock_strikes is None:
-                self._clock_strikes = asyncio.get_running_loop().call_at(next_backoff, self._strike)
-            self._is_deciding = False
+            if self._backoff_timer is None:
+                self._backoff_timer = asyncio.get_running_loop().call_at(next_backoff, self._on_backoff_timer)
             await self._awake.wait()
-            await self._let_others_in()
+            await self._yield()
 
-    async def _let_others_in(self) -> None:
-        """What has arrived is read, is handled, and wakes who waits for it, before the next pod is decided."""
-        for _ in range(_BREATHS):
+    async def _yield(self) -> None:
+        """Let the informers read and handle what has arrived before the next pod is decided."""
+        for _ in range(_YIELDS):
             await asyncio.sleep(0)
 
     async def stop(self, within: float) -> None:
@@ -136,18 +127,20 @@ class SchedulingLoop(SchedulerListener):
             self._scheduler.decide(attempt)
             if isinstance(attempt.state, Paused):
                 self._paused.add(attempt, now(), attempt.spent - spent)
-                await self._let_others_in()
+                await self._yield()
                 return True
-            if attempt.answers is not None:
+            if attempt.extender_answers:
                 if isinstance(attempt.state, Asking):
                     self._extender_turns.ask(attempt, attempt.state.questions)
                     continue
                 self._extender_turns.leave(attempt)
-            tasks = [(each, self._carry_out(each)) for each in attempt.together]
+            tasks = [(each, self._start(each)) for each in attempt.attempts]
+            if isinstance(attempt, GroupAttempt):
+                self._start(attempt)
             evicting = [task for each, task in tasks if task is not None and each.victims]
             if evicting and self._scheduler.evicts_first:
                 await asyncio.wait(evicting)  # nothing is decided before its victims are on their way out
-            elif isinstance(attempt.state, Failed):
+            elif any(isinstance(each.state, Failed) for each in attempt.attempts):
                 # Its nomination must be known before the next decision, or two preemptors choose the same victims.
                 # The task that was just made runs up to its first write before we go on.
                 await asyncio.sleep(0)
@@ -164,57 +157,58 @@ class SchedulingLoop(SchedulerListener):
             self._held_back = False
             self.wake()
 
-    def _next(self) -> Attempt | None:
+    def _next(self) -> EntityAttempt | None:
         """Whose turn it is. Decisions that take long go on half of the time, or all the time if there are no others."""
         if self._paused and self._paused.is_due(asyncio.get_running_loop().time()):
             return self._paused.take()
         return self._extender_turns.ready() or self._pop() or self._paused.take()
 
-    def _pop(self) -> Attempt | None:
+    def _pop(self) -> EntityAttempt | None:
         """The next pod's turn. Those that extenders have a say about wait for each other."""
         while not self._extender_turns.is_full and (attempt := self._scheduler.pop()) is not None:
-            if attempt.answers is None:
+            if not attempt.extender_answers:
                 return attempt
             self._extender_turns.join(attempt)
             if (ready := self._extender_turns.ready()) is not None:
                 return ready
         return None
 
-    def _carry_out(self, attempt: Attempt) -> asyncio.Task[None] | None:
-        """What is left to be done, under way; None if there is nothing, or not yet."""
-        if isinstance(attempt.state, WaitingOnPermit):
-            wait = self._begin(self._scheduler.wait(attempt), attempt)
-            self._waits[attempt.queued.identity] = wait, self._alarm(attempt)
-        elif not isinstance(attempt.state, Done):
-            return self._begin(self._finish(attempt), attempt)
-        return None
+    def _start(self, attempt: EntityAttempt) -> asyncio.Task[None] | None:
+        """Start a task that writes what was decided; None if there is nothing to write, or not before Permit."""
+        if isinstance(attempt.state, Done):
+            return None
+        if isinstance(attempt, Attempt) and isinstance(attempt.state, WaitingOnPermit):
+            task = self._spawn(self._scheduler.wait(attempt), attempt)
+            self._waits[attempt.queued.identity] = task, self._permit_timer(attempt)
+            return None
+        return self._spawn(self._finish(attempt), attempt)
 
-    def _alarm(self, attempt: Attempt) -> asyncio.TimerHandle:
-        """Wakes the loop when a Permit plugin has had all the time that it asked for."""
-        waiting = self._scheduler.waiting.get(attempt.queued.pod)
-        patience = 0.0 if waiting is None else waiting.patience
-        return asyncio.get_running_loop().call_later(patience, self.wake)
-
-    def _begin(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None], attempt: EntityAttempt) -> asyncio.Task[None]:
         task = asyncio.create_task(self._run(work, attempt), name=f"finish {attempt.queued.key}")
         self._unfinished.add(task)
         self._not_begun += 1
         task.add_done_callback(self._ended)
         return task
 
-    async def _finish(self, attempt: Attempt) -> None:
-        if self._waits and (waited := self._waits.pop(attempt.queued.identity, None)) is not None:
-            wait, alarm = waited
-            alarm.cancel()
-            await wait
-        await self._scheduler.finish(attempt)
+    def _permit_timer(self, attempt: Attempt) -> asyncio.TimerHandle:
+        """Wakes the loop when a Permit plugin has had all the time that it asked for."""
+        waiting = self._scheduler.waiting.get(attempt.queued.pod)
+        patience = 0.0 if waiting is None else waiting.patience
+        return asyncio.get_running_loop().call_later(patience, self.wake)
 
-    async def _run(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> None:
+    async def _run(self, work: Coroutine[Any, Any, None], attempt: EntityAttempt) -> None:
         self._not_begun -= 1
         try:
             await work
         except Exception:  # all that plugins and writers do is reported; this is a bug of ours, and no reason to stop
-            log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
+            log.exception("the attempt at %s could not be finished", attempt.queued.key)
+
+    async def _finish(self, attempt: EntityAttempt) -> None:
+        if self._waits and (waited := self._waits.pop(attempt.queued.identity, None)) is not None:
+            wait, timer = waited
+            timer.cancel()
+            await wait
+        await self._scheduler.finish(attempt)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._unfinished.discard(task)

@@ -11,6 +11,10 @@ from kubesched.framework.client import Awaited, ClusterClient, Json
 T = TypeVar("T")
 
 
+_BUSY = 8
+"""Writes under way. With more, the API server has enough to do without attempts that need not be made yet."""
+
+
 class WriteCounter(ClusterClient):
     """Whatever plugins and the scheduler write goes through it. Reading, and waiting for others, is no write."""
 
@@ -19,6 +23,9 @@ class WriteCounter(ClusterClient):
         self.under_way = 0
         self.on_end: Callable[[], None] = lambda: None
         """Called when a write has ended, one way or the other."""
+
+    def is_busy(self) -> bool:
+        return self.under_way > _BUSY
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:
         return await self._client.get(kind, name, namespace)

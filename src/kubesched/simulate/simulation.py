@@ -23,9 +23,11 @@ from kubesched.framework.budget import counting_looks
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt, Done, WaitingOnPermit
+from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT
+from kubesched.scheduler.queue.settings import LONGEST_WAIT
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
@@ -114,15 +116,17 @@ class Simulation:
         self, configuration: SchedulerConfiguration, plugins: Registry, recording: Recording | None
     ) -> Scheduler:
         client: ClusterClient = self._world if recording is None else RecordingClient(self._world, recording)
-        return Scheduler(
+        return build_scheduler(
+            SchedulerSettings(
+                clock=lambda: self.now,
+                draw=random.Random(self._seed).randrange,
+                now=lambda: START.timestamp() + self.now,
+                budget=counting_looks(),
+            ),
             configuration,
             client,
-            clock=lambda: self.now,
-            draw=random.Random(self._seed).randrange,
-            plugins=plugins,
-            now=lambda: START.timestamp() + self.now,
+            plugins,
             listeners=() if recording is None else (recording,),
-            budget=counting_looks(),
         )
 
     def run(self, progress: Progress | None = None) -> SimulationReport:
@@ -249,7 +253,7 @@ class Simulation:
             attempt = scheduler.pop()
             if attempt is not None:
                 scheduler.decide(attempt)
-                attempts = list(attempt.together)
+                attempts = list(attempt.attempts)
             else:
                 attempts = scheduler.permitted()
                 if not attempts:
@@ -257,6 +261,8 @@ class Simulation:
             before = self._world.changes
             for each in attempts:
                 self._carry_out(each)
+            if isinstance(attempt, GroupAttempt):
+                run_now(scheduler.finish(attempt))
             self._happen()
             # Pods that wake each other without end wait for the next second.
             in_vain = 0 if self._world.changes > before else in_vain + 1

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import pytest
 
-from kubesched.daemon.run import LARGE_BUFFER, map_large_buffers
+from kubesched.scheduler.garbage import LARGE, map_large_buffers
 
 _MOST_HOLES = 400
 """In the heap of this process, large enough for a buffer: those are filled first."""
@@ -33,7 +33,7 @@ def test_large_buffers_are_mapped_although_one_of_them_was_freed() -> None:
 
     def mapped_by_one_more() -> int:
         before = libc.mallinfo2().hblks
-        held.append(libc.malloc(LARGE_BUFFER))
+        held.append(libc.malloc(LARGE))
         return int(libc.mallinfo2().hblks - before)
 
     try:

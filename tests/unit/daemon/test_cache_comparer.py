@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.change import Change
@@ -16,6 +17,7 @@ from kubesched.api.pod import Pod
 from kubesched.daemon.cache_debugger import CacheDifference, compare, repair
 from kubesched.framework.client import ClusterClient
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
@@ -27,12 +29,11 @@ ON_N1, PENDING = make_pod("on-n1").requests(cpu="1").on("n1"), make_pod("pending
 
 
 def scheduler(client: ClusterClient | None = None, *listeners: SchedulerListener) -> Scheduler:
-    made = Scheduler(
+    made = build_scheduler(
+        SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0),
         config.default(),
         MemoryCluster() if client is None else client,
-        clock=lambda: 0.0,
-        draw=lambda among: 0,
-        plugins=in_tree(),
+        in_tree(),
         listeners=listeners,
     )
     for obj in (N1, N2, ON_N1, PENDING):
@@ -52,7 +53,7 @@ def test_cache_that_is_true_has_no_differences() -> None:
 
 def test_pod_that_is_being_bound_is_no_difference() -> None:
     made = scheduler()
-    attempt = made.pop()
+    attempt = pop_pod(made)
     assert attempt is not None
     made.decide(attempt)
     assert attempt.node
@@ -112,7 +113,7 @@ def test_repair_is_in_the_recording_and_the_replay_agrees(damage: Callable[[Sche
     cluster.put(PENDING.build())
     cluster.put(big.build())
     bound = {}
-    while attempt := made.pop():
+    while attempt := pop_pod(made):
         made.decide(attempt)
         Running(made.finish(attempt)).to_the_end()
         bound[attempt.queued.pod.name] = attempt.node

@@ -27,8 +27,8 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.handle import ObjectWaiter
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_node, make_pod
 
 # Of kube-scheduler v1.36: metric, kind, labels, first bucket, factor, number of buckets.
@@ -241,12 +241,11 @@ def enabling(plugin: type[Plugin], point: str) -> Watched:
         }
     )
     registry = Registry((*IN_TREE, plugin))
-    world.scheduler = Scheduler(
+    world.scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: world.now, draw=lambda among: 0),
         configuration,
         world.cluster,
-        clock=lambda: world.now,
-        draw=lambda among: 0,
-        plugins=registry,
+        registry,
         listeners=[world.metrics],
     )
     return world

@@ -41,7 +41,9 @@ BROKEN = answering(500)
 
 
 def live(client: Client, on_contradiction: Callable[[Pod], None] = lambda pod: None) -> LiveClient:
-    return LiveClient(client, EventRecorder(client, "test"), ObjectWaiter(), on_contradiction=on_contradiction)
+    made = LiveClient(client, EventRecorder(client, "test"), ObjectWaiter())
+    made.attach(on_contradiction)
+    return made
 
 
 def bound_to(node: str, uid: str = POD.uid) -> Script:

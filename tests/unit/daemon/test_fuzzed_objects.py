@@ -28,7 +28,7 @@ from kubesched.kube.events import EventRecorder
 from kubesched.kube.listing import EventStream
 from kubesched.kube.reflector import Reflector
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.testing import make_node, make_pod
 
 _TRIED = 2
@@ -87,8 +87,8 @@ class Fed:
 
     def __init__(self) -> None:
         self.registry = MetricsRegistry()
-        self.scheduler = Scheduler(
-            config.default(), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree()
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0), config.default(), MemoryCluster(), in_tree()
         )
         self.handling = ObjectHandling(self.scheduler.handle, self.registry, EventRecorder(NoSink(), "test"))
         for obj in (

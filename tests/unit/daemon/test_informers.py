@@ -23,7 +23,7 @@ from kubesched.kube.originals import Originals
 from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 
 
 class Followed:
@@ -32,14 +32,11 @@ class Followed:
     def __init__(self, api: Api, client: Client, extender: Json) -> None:
         self.api = api
         configuration = settings({"urlPrefix": "http://extender.test", **extender})
-        self.scheduler = Scheduler(
-            configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0, plugins=in_tree()
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=time.monotonic, draw=lambda among: 0), configuration, MemoryCluster(), in_tree()
         )
         self.originals = Originals(configuration)
-        self.was_let_come = asyncio.Event()
-        self.informers = Informers(
-            client, self.scheduler.handle, originals=self.originals, let_more_come=self.was_let_come.set
-        )
+        self.informers = Informers(client, self.scheduler.handle, originals=self.originals)
 
     def add_pod(self, name: str) -> None:
         container = {"name": "main", "image": "app", "env": [{"name": "X", "value": name}]}
@@ -119,16 +116,5 @@ def test_cache_is_compared_with_records(tmp_path: Path) -> None:
             nodes, pods = await cluster.informers.read_anew()
             assert nodes["node"] == cluster.scheduler.state.nodes.node(cluster.scheduler.state.nodes.row_of["node"])
             assert pods == cluster.scheduler.pods
-
-    asyncio.run(story())
-
-
-def test_more_is_let_come_for_whatever_a_watch_brings(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with followed(tmp_path, {"filterVerb": "filter"}) as cluster:
-            for add, name in ((cluster.add_node, "node"), (cluster.add_pod, "pod")):
-                cluster.was_let_come.clear()
-                add(name)
-                await asyncio.wait_for(cluster.was_let_come.wait(), 60)
 
     asyncio.run(story())

@@ -14,7 +14,7 @@ from kubesched.daemon.shadow import Shadow, ShadowComparison
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.framework.extender import Extender
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
@@ -23,12 +23,11 @@ class Watched:
 
     def __init__(self, *objects: NodeBuilder | PodBuilder, extenders: Sequence[Extender] = ()) -> None:
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0),
             config.default(),
             self.cluster,
-            clock=lambda: 0.0,
-            draw=lambda among: 0,
-            plugins=in_tree(),
+            in_tree(),
             extenders=extenders,
         )
         self.told: list[ShadowComparison] = []

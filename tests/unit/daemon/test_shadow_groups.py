@@ -10,7 +10,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.daemon.shadow import ShadowComparison, shadow_of
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 RACK = "example.com/rack"
@@ -21,8 +21,8 @@ class Watched:
 
     def __init__(self, *objects: NodeBuilder | PodBuilder | KubeObject) -> None:
         settings = config.default(ALL_GATES)
-        self.scheduler = Scheduler(
-            settings, MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree()
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0), settings, MemoryCluster(), in_tree()
         )
         self.told: list[ShadowComparison] = []
         self.scheduler.listeners.append(shadow_of(self.scheduler, clock=lambda: 7.0, on_comparison=self.told.append))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubesched.daemon.yielding_sink import LONGEST_WAIT, YieldingSink
+from kubesched.daemon.live_client import LONGEST_WAIT, YieldingSink
 from kubesched.kube.connection_pool import MOST_CONNECTIONS
 
 
@@ -16,7 +16,8 @@ class Server:
         self.now = 0.0
         self.written: list[tuple[str, float]] = []
         self._under_way = under_way
-        self.sink = YieldingSink(self, self._others, sleep=self._sleep)
+        self.sink = YieldingSink(self, sleep=self._sleep)
+        self.sink.attach(self._others)
 
     def _others(self) -> int:
         return self._under_way.pop(0) if len(self._under_way) > 1 else self._under_way[0]

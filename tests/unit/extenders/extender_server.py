@@ -28,7 +28,7 @@ from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt.attempt import Asking, Attempt
-from kubesched.scheduler.attempt.extender_turns import answer
+from kubesched.scheduler.attempt.waiting_attempts import answer
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 

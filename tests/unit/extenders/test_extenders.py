@@ -23,11 +23,13 @@ from tests.unit.extenders.extender_server import (
     settings,
 )
 from tests.unit.scheduler.memory_cluster import MemoryCluster
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched.extenders.http_extender import HTTPExtender, extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_pod
@@ -277,7 +279,7 @@ def test_scheduler_binds_pods_that_no_extender_cares_for(server: ExtenderServer)
 def attempt(cluster: MemoryCluster, scheduler: Scheduler) -> Attempt:
     """One attempt from beginning to end."""
     cluster.tell(scheduler)
-    found = scheduler.pop()
+    found = pop_pod(scheduler)
     assert found is not None
 
     async def carry_out() -> None:
@@ -292,12 +294,11 @@ def attempt(cluster: MemoryCluster, scheduler: Scheduler) -> Attempt:
 def living(*extenders: Json) -> tuple[MemoryCluster, Scheduler]:
     cluster = MemoryCluster()
     config = settings(*extenders)
-    scheduler = Scheduler(
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0),
         config,
         cluster,
-        clock=lambda: 0.0,
-        draw=lambda among: 0,
-        plugins=in_tree(),
+        in_tree(),
         extenders=extenders_of(config),
     )
     for obj in (A.build(), B.build(), POD):

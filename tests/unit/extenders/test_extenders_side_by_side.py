@@ -12,7 +12,7 @@ from tests.unit.extenders.extender_server import POD, A, Answers, B, ExtenderSer
 
 from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers
-from kubesched.scheduler.attempt.extender_turns import answer
+from kubesched.scheduler.attempt.waiting_attempts import answer
 
 NODES = {"a": A.build(), "b": B.build()}
 

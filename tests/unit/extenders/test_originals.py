@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tests.builders import Json
 from tests.unit.extenders.extender_server import ExtenderServer, asked, decide_attempt, filtering, passing, settings
 from tests.unit.scheduler.memory_cluster import MemoryCluster
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
@@ -21,7 +22,7 @@ from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.kube.originals import Originals, originals_for
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 WAITING, PLACED, NODE = make_pod("p").build(), make_pod("q").on("a").build(), make_node("a").build()
@@ -131,12 +132,11 @@ class Watching:
         config = settings(*extenders)
         self.originals = Originals(config)
         self._extenders = extenders_of(config, self.originals)
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0),
             config,
             MemoryCluster(),
-            clock=lambda: 0.0,
-            draw=lambda among: 0,
-            plugins=in_tree(),
+            in_tree(),
             extenders=self._extenders,
         )
         self._version = 0
@@ -160,7 +160,7 @@ class Watching:
             self.originals.keep(record, original(record, version=self._version))
 
     def decide(self) -> Decision:
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         assert attempt is not None
         asked(lambda: decide_attempt(self.scheduler, attempt), self._extenders)
         assert attempt.decision is not None

@@ -19,11 +19,11 @@ from kubesched.api.pod import Pod
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.framework.extender import Extender, ExtenderError, Filtered, NodeVictims, SparedVictims
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.attempt.extender_turns import AT_MOST
+from kubesched.scheduler.attempt.waiting_attempts import AT_MOST
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 A_MOMENT = 0.1
@@ -96,12 +96,11 @@ class Living(SchedulerListener):
         self.decided_pods: list[str] = []
         self.outcomes: dict[str, str] = {}
         self.draws: list[int] = []
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=virtual_time.now, draw=self._draw),
             configuration,
             self.cluster,
-            clock=virtual_time.now,
-            draw=self._draw,
-            plugins=in_tree(),
+            in_tree(),
             extenders=extenders,
             listeners=[self],
         )
@@ -167,21 +166,6 @@ def test_other_pods_are_bound_while_an_extender_answers() -> None:
             extender.answer("slow")
             await world.pause()
             assert world.node_of("slow") == "n1"
-
-    virtual_time.run(story())
-
-
-def test_loop_is_not_idle_while_an_extender_may_answer() -> None:
-    async def story() -> None:
-        extender = Thinking("filter")
-        async with living(extender) as world:
-            await world.see(make_node("n1"))
-            assert world.loop.is_idle
-            await world.see(asking("slow"))
-            assert not world.loop.is_idle
-            extender.answer("slow")
-            await world.pause()
-            assert world.loop.is_idle
 
     virtual_time.run(story())
 

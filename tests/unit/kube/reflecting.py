@@ -10,6 +10,7 @@ from tests.unit.kube.memory_server import MemoryServer, View
 
 from kubesched.kube.decoding import DictCodec
 from kubesched.kube.reflector import Reflector
+from kubesched.kube.timing import Timing
 
 
 class Reflecting:
@@ -32,9 +33,7 @@ class Reflecting:
             self.server,
             DictCodec(),
             lambda change: self.view.handle(change),
-            clock=lambda: self.now,
-            sleep=self._sleep,
-            chance=lambda: 0.5,
+            timing=Timing(clock=lambda: self.now, sleep=self._sleep, chance=lambda: 0.5),
             **options,
         )
 

@@ -32,6 +32,7 @@ from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
+from kubesched.kube.timing import Timing
 from kubesched.sandbox.http import Server, kubeconfig, parse_fault, self_signed, write_kubeconfig
 
 ALL_PODS = PODS.path_of(namespace="default")
@@ -83,7 +84,9 @@ async def following(
     client: Client, view: View, *, silence: float = 5.0, streamed: bool = True
 ) -> AsyncIterator[Reflector[Pod]]:
     source = ApiSource(client, PODS, field_selector=UNFINISHED, silence=silence)
-    reflector = Reflector("pods", source, RecordCodec(Pod), view.handle, streamed_lists=streamed, sleep=quickly)
+    reflector = Reflector(
+        "pods", source, RecordCodec(Pod), view.handle, streamed_lists=streamed, timing=Timing(sleep=quickly)
+    )
     task = asyncio.create_task(reflector.run())
     try:
         yield reflector

@@ -17,6 +17,7 @@ from kubesched.kube.decoding import DictCodec, ListPage, RecordCodec, WithOrigin
 from kubesched.kube.errors import UnreadableAnswerError
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
+from kubesched.kube.timing import Timing
 
 POD: Json = {
     "metadata": {
@@ -151,7 +152,7 @@ def test_reflector_follows_a_resource_over_http() -> None:
         async with serving(first, answering(500)) as server, talking_to(server) as client:
             handler = Names()
             source = ApiSource(client, PODS, field_selector=UNFINISHED)
-            reflector = Reflector("pods", source, RecordCodec(Pod), handler.handle, sleep=no_pause)
+            reflector = Reflector("pods", source, RecordCodec(Pod), handler.handle, timing=Timing(sleep=no_pause))
             task = asyncio.create_task(reflector.run())
             await reflector.wait_synced()
             while len(server.requests) < 2:

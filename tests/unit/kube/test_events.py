@@ -16,6 +16,7 @@ from tests.virtual_time import now, run
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.event_record import EventReference, event_name, reference
 from kubesched.kube.events import EventRecorder
+from kubesched.kube.timing import Timing
 from kubesched.testing import make_pod
 
 NOTE = "Successfully assigned ns/p to n"
@@ -64,9 +65,7 @@ def recorder(sink: Sink, *, capacity: int = 1000, writers: int = 16) -> EventRec
         sink,
         "default-scheduler",
         instance="default-scheduler-host",
-        clock=now,
-        wall_clock=lambda: int((1.8e9 + now()) * 1e9) + len(sink.calls),
-        chance=lambda: 0.0,
+        timing=Timing(clock=now, wall_clock=lambda: int((1.8e9 + now()) * 1e9) + len(sink.calls), chance=lambda: 0.0),
         capacity=capacity,
         writers=writers,
     )

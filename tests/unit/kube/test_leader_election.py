@@ -16,6 +16,7 @@ from kubesched.config.configuration import LeaderElection
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
 from kubesched.kube.leader_election import LeaderElector, LeaseLostError
 from kubesched.kube.lease import LeaseRecord
+from kubesched.kube.timing import Timing
 
 CONFLICT = ApiStatusError(409, "Conflict", "the object has been modified")
 
@@ -92,10 +93,17 @@ class MemoryLock:
         self.version = version
 
 
+TIMING = Timing(clock=now, wall_clock=lambda: int((1.8e9 + now()) * 1e9), chance=lambda: 0.5)
+
+
 def elector(lock: MemoryLock, identity: str = "me", **more: object) -> LeaderElector:
     return LeaderElector(
-        lock, identity, LeaderElection(), clock=now, wall_clock=lambda: 1.8e9 + now(), chance=lambda: 0.5, **more  # type: ignore[arg-type]
-    )  # fmt: skip
+        lock,
+        identity,
+        LeaderElection(),
+        timing=TIMING,
+        **more,  # type: ignore[arg-type]
+    )
 
 
 def leading_for(seconds: float, *log: list[tuple[str, float]]) -> Callable[[], Awaitable[None]]:
@@ -186,7 +194,8 @@ def test_leader_that_was_asleep_for_too_long_does_not_go_on() -> None:
     async def main() -> None:
         asleep = 0.0
         lock = SharedLease().lock()
-        me = LeaderElector(lock, "me", LeaderElection(), clock=lambda: now() + asleep, chance=lambda: 0.5)
+        timing = Timing(clock=lambda: now() + asleep, chance=lambda: 0.5)
+        me = LeaderElector(lock, "me", LeaderElection(), timing=timing)
         task = asyncio.create_task(me.run(leading_for(1000)))
         await asyncio.sleep(5)
         asleep, lock.is_cut = 60.0, True
@@ -437,7 +446,7 @@ def test_connection_on_which_the_lease_was_renewed_is_trusted_with_the_next_rene
     async def main() -> None:
         ticks = count()
         lock = SharedLease().lock()
-        me = LeaderElector(lock, "me", LeaderElection(), clock=lambda: now() + 1e-6 * next(ticks))
+        me = LeaderElector(lock, "me", LeaderElection(), timing=Timing(clock=lambda: now() + 1e-6 * next(ticks)))
         await me.acquire()
         renewing = asyncio.create_task(me._renew())
         await asyncio.sleep(11)

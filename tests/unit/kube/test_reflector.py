@@ -426,27 +426,3 @@ def test_change_that_comes_just_before_a_list_is_not_missed(reflect: Reflect) ->
     it.start_relist()
     assert it.reflector.missed == 0
     it.assert_knows_the_truth()
-
-
-def test_more_is_let_come_before_a_few_events_are_handled(reflect: Reflect) -> None:
-    handled_before: list[list[str]] = []
-    server = server_with("a")
-
-    def let_more_come() -> None:
-        handled_before.append(it.view.told())
-
-    it: Reflecting = reflect(server, let_more_come=let_more_come)
-    assert (it.view.told(), handled_before) == (["+a"], [])  # a list is never waited with
-    server.put("b")
-    it.run()
-    assert (it.view.told(), handled_before) == (["+b"], [[]])
-
-
-def test_many_events_do_not_wait_for_more(reflect: Reflect) -> None:
-    asked: list[str] = []
-    server = server_with("a")
-    it = reflect(server, let_more_come=lambda: asked.append("more"))
-    for number in range(60):
-        server.put(f"pod-{number}")
-    it.run()
-    assert (len(it.view.told()), asked) == (61, [])

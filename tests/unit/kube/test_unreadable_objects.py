@@ -15,6 +15,7 @@ from kubesched.api.pod import Pod
 from kubesched.kube.decoding import DictCodec, RecordCodec
 from kubesched.kube.listing import EventStream, ObjectSource
 from kubesched.kube.reflector import Reflector
+from kubesched.kube.timing import Timing
 
 
 class TestObjectsThatCannotBeRead:
@@ -55,7 +56,7 @@ class TestObjectsThatCannotBeRead:
                 lambda change: handled.append(f"{change.verb} {change.obj.name}"),
                 on_unreadable=lambda name, found: skipped.append(found.identity.key),
                 streamed_lists=False,
-                sleep=lambda _: asyncio.sleep(0),
+                timing=Timing(sleep=lambda _: asyncio.sleep(0)),
             )
             running = asyncio.create_task(reflector.run())
             for _ in range(500):

@@ -31,6 +31,7 @@ from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
 from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock
 from kubesched.kube.shared_work import SharedWork
+from kubesched.kube.timing import Timing
 from kubesched.kube.tls import ServerTrust
 
 LOOPBACK = ("127.0.0.1",)
@@ -344,7 +345,7 @@ def test_lease_is_kept_while_one_of_two_servers_is_dead(tmp_path: Path) -> None:
             talking_to(address, trust=trusting()) as client,
         ):
             lock = LeaseLock(client, namespace="kube-system", name="kube-scheduler")
-            elector = LeaderElector(lock, "me", LeaderElection(), clock=now)
+            elector = LeaderElector(lock, "me", LeaderElection(), timing=Timing(clock=now))
 
             async def lead() -> None:
                 for turn in range(20):
@@ -369,7 +370,7 @@ def test_question_about_the_lease_does_not_wait_for_the_connections_of_those_wit
             settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
             clients = clients_for(settings, ClientConnection(), {}, clock=now)
             lock = LeaseLock(clients.leases, namespace="kube-system", name="kube-scheduler")
-            elector = LeaderElector(lock, "me", LeaderElection(), clock=now)
+            elector = LeaderElector(lock, "me", LeaderElection(), timing=Timing(clock=now))
             await elector.acquire()
             began = now()
             assert await elector._try(deadline=began + 10)

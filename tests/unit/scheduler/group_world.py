@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tests.unit.scheduler.memory_cluster import Running
@@ -20,7 +19,8 @@ from kubesched.api.pod_groups import (
 )
 from kubesched.config.features import Features
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Paused, WaitingOnPermit
-from kubesched.scheduler.queue.group_queue import GroupQueue
+from kubesched.scheduler.groups.group_attempt import EntityAttempt, GroupAttempt
+from kubesched.scheduler.groups.group_queue import GroupQueue
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 BETA, ALPHA = "scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"
@@ -60,21 +60,30 @@ class GroupWorld(World):
             while isinstance(attempt.state, Asking | Paused):
                 self.answer(attempt)
                 self.scheduler.decide(attempt)
-            attempts += attempt.together
-            self.finish_all(attempt.together)
+            attempts += attempt.attempts
+            self.finish_all(attempt)
         raise AssertionError("it does not come to rest")
 
-    def answer(self, attempt: Attempt) -> int:
+    def decided_group(self) -> GroupAttempt:
+        attempt = self.scheduler.pop()
+        assert isinstance(attempt, GroupAttempt), "no group to try"
+        self.scheduler.decide(attempt)
+        return attempt
+
+    def answer(self, attempt: EntityAttempt) -> int:
         """Have all questions of an attempt answered: how many there were."""
         questions = attempt.state.questions if isinstance(attempt.state, Asking) else ()
         for question in questions:
             Running(question.ask()).to_the_end()
         return len(questions)
 
-    def finish_all(self, attempts: Sequence[Attempt]) -> None:
-        for each in attempts:
+    def finish_all(self, attempt: EntityAttempt) -> None:
+        """All pods of an attempt at a group, and the group."""
+        for each in attempt.attempts:
             if not isinstance(each.state, Done | WaitingOnPermit):
                 Running(self.scheduler.finish(each)).to_the_end()
+        if isinstance(attempt, GroupAttempt):
+            Running(self.scheduler.finish(attempt)).to_the_end()
         self.cluster.tell(self.scheduler)
 
     def bound(self, prefix: str = "") -> list[str]:

@@ -18,10 +18,10 @@ from kubesched.framework.plugin import PermitPlugin, Plugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder
 
 
@@ -54,12 +54,11 @@ class Living(SchedulerListener):
             },
             features=features,
         )
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=virtual_time.now, draw=lambda among: 0),
             configuration,
             cluster,
-            clock=virtual_time.now,
-            draw=lambda among: 0,
-            plugins=Registry((*IN_TREE, *plugins)),
+            Registry((*IN_TREE, *plugins)),
         )
         self.scheduler.listeners.append(self)
         self.loop = SchedulingLoop(self.scheduler, slice_seconds=slice_seconds)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_node
 
 
@@ -39,12 +40,11 @@ class World:
                 "profiles": [{"plugins": {"multiPoint": multi_point, **points}}],
             }
         )
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: self.now, draw=lambda among: 0),
             configuration,
             self.cluster,
-            clock=lambda: self.now,
-            draw=lambda among: 0,
-            plugins=Registry((*IN_TREE, *plugins)),
+            Registry((*IN_TREE, *plugins)),
         )
         self.cluster.put(make_node("n1").build())
 
@@ -55,7 +55,7 @@ class World:
 
     def attempt(self) -> Attempt:
         """One attempt up to the decision."""
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         assert attempt is not None
         self.scheduler.decide(attempt)
         return attempt

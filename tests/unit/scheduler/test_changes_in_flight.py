@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.scheduler.world import World
+from tests.unit.scheduler.world import World, pop_pod
 
 from kubesched.api.pod import PersistentVolumeClaimSource, PodCondition, Volume
 from kubesched.scheduler.attempt.attempt import Attempt
@@ -18,7 +18,7 @@ def decided_after(change: PodBuilder | None, *, pod: PodBuilder = VIP, nodes: in
     names = [f"n{i}" for i in range(nodes)]
     world = World(*map(make_node, names), *(make_pod(f"on-{n}").requests(cpu="4").priority(5).on(n) for n in names))
     world.see(pod)
-    attempt = world.scheduler.pop()
+    attempt = pop_pod(world.scheduler)
     assert attempt is not None
     if change is None:
         world.lose(pod)
@@ -49,7 +49,7 @@ def test_pod_waits_for_victims_on_the_node_that_it_has_been_promised_meanwhile()
     evicted = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
     world = World(make_node("n0"), make_pod("other").requests(cpu="4").on("n0"), leaving.status(conditions=(evicted,)))
     world.see(VIP)
-    attempt = world.scheduler.pop()
+    attempt = pop_pod(world.scheduler)
     assert attempt is not None
     world.see(VIP.nominated("n0"))
     world.scheduler.decide(attempt)

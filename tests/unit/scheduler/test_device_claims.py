@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
-from tests.unit.scheduler.world import World
+from tests.unit.scheduler.world import World, pop_pod
 
 from kubesched import config
 from kubesched.api.device_claims import (
@@ -24,11 +24,11 @@ from kubesched.api.device_claims import (
 from kubesched.plugins.registry import in_tree
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 P = with_claims(make_pod("p"), "c")
@@ -76,7 +76,7 @@ def test_a_pod_is_bound_once_its_claim_has_devices_and_is_reserved_for_it() -> N
 def test_where_a_pod_is_going_is_told_beforehand_but_where_its_claim_is_only_written_if_that_is_spared(
     *, spares: bool, conditions: tuple[str, ...], told: str
 ) -> None:
-    it = world(make_claim("c"), P, devices=(device("d", conditions=conditions),), spares_vain_attempts=spares)
+    it = world(make_claim("c"), P, devices=(device("d", conditions=conditions),), batched=spares)
     it.cluster.bind_refusals.append(Refusal("InternalError"))
     it.tried()
     assert claim_in(it).status.allocation is not None
@@ -269,19 +269,17 @@ def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     recording = Recording(stream, config.default(), lambda: 0.0)
     client = RecordingClient(cluster, recording)
     zero = lambda: 0.0  # noqa: E731
-    scheduler = Scheduler(
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=zero, draw=lambda among: 0, now=zero),
         config.default(),
         client,
-        clock=zero,
-        draw=lambda among: 0,
-        plugins=in_tree(),
-        now=zero,
+        in_tree(),
         listeners=[recording],
     )
     for obj in (make_node("n").build(), make_class(), make_slice("n", device("d")), make_claim("c"), pod.build()):
         cluster.put(obj)
     cluster.tell(scheduler)
-    attempt = scheduler.pop()
+    attempt = pop_pod(scheduler)
     assert attempt is not None
     scheduler.decide(attempt)
     Running(scheduler.finish(attempt)).to_the_end()

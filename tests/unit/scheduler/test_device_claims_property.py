@@ -10,15 +10,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 from tests.device_builders import device, make_claim, make_class, make_counters, make_slice, request, with_claims
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.device_claims import AllocatedDevice, DeviceRequest, ResourceClaim, ResourceClaimStatus
 from kubesched.api.devices import Device
 from kubesched.api.quantity import parse_quantity
+from kubesched.framework.client import SchedulerMode
 from kubesched.plugins.registry import in_tree
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.devices.ledger import Ledger
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.testing import make_node, make_pod
 
 PODS = ("p0", "p1", "p2", "p3", "p4")
@@ -43,20 +45,22 @@ WANTED = st.lists(
 class Allocating(RuleBasedStateMachine):
     """A scheduler whose writes are interrupted by anything, on two nodes with devices."""
 
-    spares_vain_attempts = False
+    mode = SchedulerMode.PARITY
 
     @initialize(wanted=st.lists(WANTED, min_size=len(PODS), max_size=len(PODS)))
     def begin(self, wanted: list[list[tuple[str, DeviceRequest]]]) -> None:
         self.now = 0.0
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(
+                clock=lambda: self.now,
+                draw=lambda among: 0,
+                now=lambda: self.now,
+                mode=self.mode,
+            ),
             config.default(),
             self.cluster,
-            clock=lambda: self.now,
-            draw=lambda among: 0,
-            plugins=in_tree(),
-            now=lambda: self.now,
-            spares_vain_attempts=self.spares_vain_attempts,
+            in_tree(),
         )
         self.open: list[Running] = []
         self.made = 0
@@ -126,7 +130,7 @@ class Allocating(RuleBasedStateMachine):
     def attempts(self, steps: list[int]) -> None:
         """A few attempts, each carried out up to somewhere."""
         for some in steps:
-            attempt = self.scheduler.pop()
+            attempt = pop_pod(self.scheduler)
             if attempt is not None:
                 self.scheduler.decide(attempt)
                 self.open.append(Running(self.scheduler.finish(attempt)))
@@ -229,7 +233,7 @@ def _draws(part: Device) -> int:
 class AllocatingTogether(Allocating):
     """As daemons have it: pods that share a claim share what is being allocated to it, and write for each other."""
 
-    spares_vain_attempts = True
+    mode = SchedulerMode.BATCHED
 
 
 TestAllocating = Allocating.TestCase

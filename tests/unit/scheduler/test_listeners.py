@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
-from tests.unit.scheduler.world import World
+from tests.unit.scheduler.world import World, pop_pod
 
 from kubesched import config
 from kubesched.api.change import Change
@@ -21,9 +21,9 @@ from kubesched.framework.plugin import PermitPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners, SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import NEEDED, Replay
@@ -127,12 +127,11 @@ def recorded_minute_of_waiting(plugins: Registry) -> list[str]:
         }
     )
     recording = Recording(stream, configuration, lambda: now)
-    scheduler = Scheduler(
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: now, draw=lambda among: 0),
         configuration,
         RecordingClient(cluster, recording),
-        clock=lambda: now,
-        draw=lambda among: 0,
-        plugins=plugins,
+        plugins,
         listeners=[recording],
     )
     cluster.put(make_node("n").build())
@@ -140,7 +139,7 @@ def recorded_minute_of_waiting(plugins: Registry) -> list[str]:
     cluster.tell(scheduler)
     scheduler.flush_backoff()
     scheduler.flush_leftovers()
-    attempt = scheduler.pop()
+    attempt = pop_pod(scheduler)
     assert attempt is not None
     scheduler.decide(attempt)
     Running(scheduler.wait(attempt)).to_the_end()

@@ -10,6 +10,7 @@ import numpy as np
 from tests import virtual_time
 from tests.device_builders import DRIVER, device, make_claim, make_class, make_slice, request, with_claims
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
@@ -19,13 +20,13 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt, Paused
-from kubesched.scheduler.attempt.paused_attempts import PausedAttempts
+from kubesched.scheduler.attempt.waiting_attempts import PausedAttempts
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.state.columns import Int32
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -50,14 +51,14 @@ class World(SchedulerListener):
         configuration = config.from_plain({**plain, "profiles": [{"plugins": {"multiPoint": enabled}}]})
         recording = None if record is None else Recording(record, configuration, lambda: 0.0)
         self.registry = Registry((*IN_TREE, *plugins))
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(
+                clock=lambda: 0.0, draw=lambda among: 0, budget=Budget(self._look, turn=0.05, limit=limit)
+            ),
             configuration,
             self.cluster if recording is None else RecordingClient(self.cluster, recording),
-            clock=lambda: 0.0,
-            draw=lambda among: 0,
-            plugins=self.registry,
+            self.registry,
             listeners=(self,) if recording is None else (self, recording),
-            budget=Budget(self._look, turn=0.05, limit=limit),
         )
 
     def _look(self) -> float:
@@ -77,7 +78,7 @@ class World(SchedulerListener):
 
     def decide_in_turns(self) -> tuple[Attempt, int]:
         """One attempt to its decision, and how often it was paused."""
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         assert attempt is not None
         pauses = 0
         self.scheduler.decide(attempt)
@@ -159,7 +160,7 @@ def test_pods_that_ask_for_the_same_do_not_each_keep_others_waiting() -> None:
         world.see(make_claim(f"c{i}", request("r", 4, SLOW)), with_claims(make_pod(f"p{i}"), f"c{i}"))
     looks = []
     for _ in range(10):
-        attempt = world.scheduler.pop()
+        attempt = pop_pod(world.scheduler)
         assert attempt is not None
         before = world.looks
         world.scheduler.decide(attempt)
@@ -174,7 +175,7 @@ def test_a_pod_that_is_deleted_while_it_is_paused_is_skipped() -> None:
     slow_cluster(world)
     pod = with_claims(make_pod("p"), "c").build()
     world.see(make_claim("c", request("r", 4, SLOW)), pod)
-    attempt = world.scheduler.pop()
+    attempt = pop_pod(world.scheduler)
     assert attempt is not None
     world.scheduler.decide(attempt)
     assert isinstance(attempt.state, Paused)
@@ -228,7 +229,7 @@ def test_a_recording_of_a_decision_that_was_paused_or_given_up_replays_the_same(
 def test_paused_attempts_take_turns_and_half_of_the_time() -> None:
     world = World()
     world.see(make_node("n"), make_pod("a"), make_pod("b"))
-    a, b = world.scheduler.pop(), world.scheduler.pop()
+    a, b = pop_pod(world.scheduler), pop_pod(world.scheduler)
     assert a is not None
     assert b is not None
     paused = PausedAttempts()

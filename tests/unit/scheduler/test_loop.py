@@ -265,20 +265,6 @@ def test_pod_that_nobody_let_in_is_given_up_in_time() -> None:
     virtual_time.run(story())
 
 
-def test_loop_is_idle_only_while_there_is_nothing_to_do() -> None:
-    async def story() -> None:
-        async with living() as world:
-            assert world.loop.is_idle  # it is not its turn yet
-            await asyncio.sleep(0.1)
-            assert world.loop.is_idle
-            world.see(make_node("n1"), make_pod("a"))
-            assert not world.loop.is_idle
-            await asyncio.sleep(0.1)
-            assert (world.loop.is_idle, world.outcomes) == (True, ["bound"])
-
-    virtual_time.run(story())
-
-
 def test_what_came_together_is_handled_before_the_first_pod_is_decided() -> None:
     async def story() -> None:
         async with living() as world:

@@ -9,6 +9,7 @@ from msgspec.structs import replace as replace_record
 from tests.device_builders import allocated, device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.group_world import ALL_GATES, ALPHA, BETA, GroupWorld, make_gang, members
 from tests.unit.scheduler.memory_cluster import Refusal, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import OwnerReference
@@ -49,8 +50,8 @@ def test_claim_that_pods_of_a_gang_share_is_allocated_once_and_reserved_for_each
 
 def test_pods_that_share_a_claim_may_be_bound_in_any_order() -> None:
     world = world_with(make_claim("shared"), make_gang("g", 3), *sharing(3))
-    attempt = world.decided()
-    for each in reversed(attempt.together):
+    attempt = world.decided_group()
+    for each in reversed(attempt.attempts):
         Running(world.scheduler.finish(each)).to_the_end()
     world.cluster.tell(world.scheduler)
     assert len(world.bound()) == 3
@@ -69,8 +70,8 @@ def test_gang_whose_shared_devices_leave_no_room_for_all_takes_nothing() -> None
 def test_failure_of_the_one_that_was_to_write_the_allocation_does_not_take_it_from_the_others() -> None:
     world = world_with(make_claim("shared"), make_gang("g", 2), *sharing(2))
     world.cluster.claim_refusals.append(Refusal("InternalError"))
-    attempt = world.decided()
-    first, second = attempt.together
+    attempt = world.decided_group()
+    first, second = attempt.attempts
     Running(world.scheduler.finish(first)).to_the_end()
     assert isinstance(first.state, Done)
     assert devices_in_use(world) == 1
@@ -85,15 +86,15 @@ def test_failure_of_the_one_that_was_to_write_the_allocation_does_not_take_it_fr
 
 def test_pods_outside_the_group_wait_until_the_claim_is_allocated() -> None:
     world = world_with(make_claim("shared"), make_gang("g", 1), *sharing(1))
-    attempt = world.decided()
+    attempt = world.decided_group()
     stranger = with_claims(members("x", 1)[0].spec(scheduling_group=None), "shared")
     world.see(stranger)
-    other = world.scheduler.pop()
+    other = pop_pod(world.scheduler)
     assert other is not None
     world.scheduler.decide(other)
     assert other.failure is not None
     assert "in the process of being allocated" in other.failure.message
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
 
 
 # -- claims of the group itself (DRAWorkloadResourceClaims) ------------------------------------------------------------
@@ -144,11 +145,12 @@ def test_later_pod_of_the_group_uses_its_claim_without_another_reservation() -> 
 
 def test_the_claim_of_a_group_is_written_once_however_many_pods_share_it() -> None:
     world = owning_world(make_claim("shared"), *sharing(3))
-    attempt = world.decided()
-    first, *others = attempt.together
+    attempt = world.decided_group()
+    first, *others = attempt.attempts
     Running(world.scheduler.finish(first)).to_the_end()
     version = world.cluster.objects["ResourceClaim default/shared"].metadata.resource_version
-    world.finish_all(others)
+    for other in others:
+        world.finish(other)
     assert world.cluster.objects["ResourceClaim default/shared"].metadata.resource_version == version
     assert len(world.bound()) == 3
 

@@ -20,9 +20,9 @@ GANG_OR_BASIC = pytest.mark.parametrize("min_count", [2, None], ids=["gang", "ba
 @GANG_OR_BASIC
 def test_pod_that_comes_while_its_group_is_tried_in_vain_is_tried_with_it_next_time(min_count: int | None) -> None:
     world = GroupWorld(*nodes(3), make_gang("g", min_count), *members("g", 2, cpu="9"))
-    attempt = world.decided()
+    attempt = world.decided_group()
     world.see(*members("g", 2, first=2))
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     world.pass_seconds(3)
     world.try_all()
     assert world.bound() == ["g-2", "g-3"]
@@ -31,7 +31,7 @@ def test_pod_that_comes_while_its_group_is_tried_in_vain_is_tried_with_it_next_t
 @GANG_OR_BASIC
 def test_pod_that_comes_while_its_group_finds_nodes_is_tried_next(min_count: int | None) -> None:
     world = GroupWorld(*nodes(3), make_gang("g", min_count), *members("g", 2))
-    running = [Running(world.scheduler.finish(each)) for each in world.decided().together]
+    running = [Running(world.scheduler.finish(each)) for each in world.decided_group().attempts]
     world.see(*members("g", 1, first=2))
     world.try_all()
     for each in running:
@@ -61,18 +61,18 @@ def in_order(world: GroupWorld) -> list[str]:
 
 def test_after_a_success_with_a_pod_left_over_a_more_important_pod_goes_first() -> None:
     world = GroupWorld(*nodes(2), make_gang("g", 2), *members("g", 3))
-    attempt = world.decided()
+    attempt = world.decided_group()
     world.see(make_pod("urgent").priority(10).requests(cpu="9"))
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     assert in_order(world)[:2] == ["urgent", "g-2"]
 
 
 def test_pod_left_over_keeps_its_place_among_equals() -> None:
     world = GroupWorld(*nodes(2), make_gang("g", 2), *members("g", 3))
-    attempt = world.decided()
+    attempt = world.decided_group()
     world.now += 1
     world.see(make_pod("newer").requests(cpu="9"))
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     assert in_order(world)[:2] == ["g-2", "newer"]
 
 
@@ -85,7 +85,7 @@ def test_group_with_a_pod_that_came_meanwhile_goes_behind_an_older_pod() -> None
     world.now += 1
     world.see(*members("g", 1, first=2))
     world.scheduler.decide(attempt)
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     assert in_order(world)[:2] == ["older", "g-2"]
 
 
@@ -191,7 +191,7 @@ def test_members_that_cannot_both_reach_a_shared_claim_wait() -> None:
 @pytest.mark.parametrize("written", [0, 1, 2, 3])
 def test_gang_that_was_half_bound_when_its_scheduler_died_is_completed_by_the_next(written: int) -> None:
     world = GroupWorld(*nodes(4), make_gang("g", 4), *members("g", 4))
-    attempts = world.decided().together
+    attempts = world.decided_group().attempts
     for each in attempts[:written]:
         Running(world.scheduler.finish(each)).to_the_end()
     successor = world.taken_over()
@@ -203,7 +203,7 @@ def test_gang_that_was_half_bound_when_its_scheduler_died_is_completed_by_the_ne
 
 def test_what_is_left_of_a_half_bound_gang_waits_if_its_room_is_gone_and_says_so() -> None:
     world = GroupWorld(*nodes(4), make_gang("g", 4), *members("g", 4))
-    for each in world.decided().together[:2]:
+    for each in world.decided_group().attempts[:2]:
         Running(world.scheduler.finish(each)).to_the_end()
     successor = world.taken_over()
     stranger = make_pod("stranger").requests(cpu="1").on("n2")

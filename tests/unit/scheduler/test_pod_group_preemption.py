@@ -156,12 +156,12 @@ def test_state_is_as_before_after_a_search_for_room_in_vain() -> None:
 
 def test_group_is_not_tried_while_its_victims_are_being_evicted() -> None:
     world = GroupWorld(*nodes(1), running("low", "n0"), urgent("g", 1), *urgent_pods("g", 1))
-    attempt = world.decided()
-    assert [victim.pod.name for victim in attempt.victims] == ["low"]
+    attempt = world.decided_group()
+    assert [victim.pod.name for each in attempt.attempts for victim in each.victims] == ["low"]
     world.pass_seconds(30)
     assert world.scheduler.pop() is None
     assert world.queue.unschedulable()[0].gating_plugin == "DefaultPreemption"
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     settle(world)
     assert world.bound("g") == ["g-0"]
 

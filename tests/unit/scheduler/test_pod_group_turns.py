@@ -16,7 +16,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.budget import Budget, Expense
 from kubesched.framework.extender import ExtenderError, Filtered, NodeVictims, SparedVictims
 from kubesched.scheduler.attempt.attempt import Asking, Paused
-from kubesched.scheduler.groups.draws import NotedDraws
+from kubesched.scheduler.groups.group_attempt import NotedDraws
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.testing import make_node, make_pod
 
@@ -85,7 +85,7 @@ def placed(world: GroupWorld, prefix: str = "g") -> dict[str, str]:
 def test_all_pods_of_a_gang_are_asked_about_at_once_and_nothing_is_assumed_meanwhile() -> None:
     extender = MemoryExtender()
     world = GroupWorld(*nodes(4), make_gang("g", 4), *members("g", 4), extenders=[extender])
-    attempt = world.decided()
+    attempt = world.decided_group()
     assert isinstance(attempt.state, Asking)
     assert len(attempt.state.questions) == 4
     assert not world.scheduler.state.groups.placed("default/g")
@@ -93,7 +93,7 @@ def test_all_pods_of_a_gang_are_asked_about_at_once_and_nothing_is_assumed_meanw
     world.scheduler.decide(attempt)
     assert world.answer(attempt) == 4, "of scores"
     world.scheduler.decide(attempt)
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     assert len(world.bound()) == 4
     assert all(extender.verbs(f"g-{i}") == ["filter", "prioritize"] for i in range(4))
 
@@ -139,20 +139,20 @@ def test_an_extender_that_fails_for_one_pod_fails_the_group_and_one_that_may_be_
 def test_what_was_said_of_nodes_holds_though_others_came_while_extenders_were_asked() -> None:
     extender = MemoryExtender()
     world = GroupWorld(*nodes(2), make_gang("g", 2), *members("g", 2), extenders=[extender])
-    attempt = world.decided()
+    attempt = world.decided_group()
     world.answer(attempt)
     world.see(make_node("late").capacity(cpu="1"))
     world.scheduler.decide(attempt)
     world.answer(attempt)
     world.scheduler.decide(attempt)
     assert not isinstance(attempt.state, Asking)
-    assert {each.node for each in attempt.together} == {"n0", "n1"}
+    assert {each.node for each in attempt.attempts} == {"n0", "n1"}
 
 
 def test_nodes_taken_while_extenders_were_asked_are_made_up_for_by_others() -> None:
     extender = MemoryExtender()
     world = GroupWorld(*nodes(2), make_gang("g", 2), *members("g", 2), extenders=[extender])
-    attempt = world.decided()
+    attempt = world.decided_group()
     world.answer(attempt)
     world.see(make_pod("x").requests(cpu="1").on("n0"), *[make_node(f"late{i}").capacity(cpu="1") for i in range(2)])
     for _ in range(6):
@@ -160,7 +160,7 @@ def test_nodes_taken_while_extenders_were_asked_are_made_up_for_by_others() -> N
         if not isinstance(attempt.state, Asking):
             break
         world.answer(attempt)
-    nodes_taken = {each.node for each in attempt.together}
+    nodes_taken = {each.node for each in attempt.attempts}
     assert len(nodes_taken) == 2
     assert "n0" not in nodes_taken
     assert "" not in nodes_taken
@@ -182,13 +182,13 @@ def test_a_gang_preempts_only_where_extenders_let_its_pods_go() -> None:
 def test_pod_deleted_while_extenders_are_asked_is_left_out_once() -> None:
     leaving, *others = members("g", 3)
     world = GroupWorld(*nodes(3), make_gang("g", 2), leaving, *others, extenders=[MemoryExtender()])
-    attempt = world.decided()
+    attempt = world.decided_group()
     world.cluster.terminate(world.cluster.pod("g-0"))
     world.cluster.tell(world.scheduler)
     while isinstance(attempt.state, Asking):
         world.answer(attempt)
         world.scheduler.decide(attempt)
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     assert world.bound() == ["g-1", "g-2"]
     assert world.cluster.notes.count("FailedScheduling g-0") == 1
     assert world.nothing_is_in_flight()
@@ -197,12 +197,12 @@ def test_pod_deleted_while_extenders_are_asked_is_left_out_once() -> None:
 def test_group_deleted_while_extenders_are_asked_parks_its_pods() -> None:
     gang = make_gang("g", 2)
     world = GroupWorld(*nodes(2), gang, *members("g", 2), extenders=[MemoryExtender()])
-    attempt = world.decided()
+    attempt = world.decided_group()
     world.cluster.remove(gang)
     world.cluster.tell(world.scheduler)
     world.answer(attempt)
     world.scheduler.decide(attempt)
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     assert world.bound() == []
     assert len(world.groups.incomplete()) == 2
 
@@ -272,27 +272,27 @@ class SlowWorld(GroupWorld):
 
 def test_group_that_takes_long_pauses_with_nothing_assumed_and_is_decided_in_the_end() -> None:
     world = SlowWorld(4)
-    attempt = world.decided()
+    attempt = world.decided_group()
     turns = 0
     while isinstance(attempt.state, Paused):
         assert not world.scheduler.state.groups.placed("default/g")
         turns += 1
         assert turns < 200, "it never ends"
         world.scheduler.decide(attempt)
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     assert turns > 1
     assert len(world.bound("g")) == 4
 
 
 def test_others_are_decided_while_a_group_is_paused() -> None:
     world = SlowWorld(3)
-    attempt = world.decided()
+    attempt = world.decided_group()
     assert isinstance(attempt.state, Paused)
     world.see(make_pod("quick").requests(cpu="1"))
     assert world.tried().node == "n0"
     while isinstance(attempt.state, Paused):
         world.scheduler.decide(attempt)
-    world.finish_all(attempt.together)
+    world.finish_all(attempt)
     assert len(world.bound("g")) == 3
 
 

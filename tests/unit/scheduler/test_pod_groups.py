@@ -13,7 +13,7 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.status import Status, unschedulable
 from kubesched.scheduler.attempt.attempt import AttemptOutcome
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
-from kubesched.scheduler.groups.placing import Placed
+from kubesched.scheduler.groups.placing import PlacingResult
 from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.testing import HOSTNAME, ZONE, make_node, make_pod
 
@@ -65,7 +65,7 @@ def test_nothing_of_a_gang_is_placed_if_too_few_of_its_pods_fit() -> None:
     assert world.bound() == []
     assert [world.pods_on("n0"), world.pods_on("n1")] == [0, 0]
     assert not world.scheduler.state.groups.placed("default/g")
-    assert names(world.queue.error_backoff()) == ["g-0"]
+    assert names(world.queue.error_backoff()) == ["g-0", "g-1", "g-2"]
 
 
 def test_gang_is_tried_again_after_its_backoff_and_placed_once_there_is_room() -> None:
@@ -161,8 +161,8 @@ def test_the_longest_backoff_of_a_group_grows_with_the_root_of_its_size() -> Non
         world.try_all()
         world.pass_seconds(25)
     world.try_all()
-    [group] = world.queue.error_backoff()
-    assert world.queue.backoff_until(group) - world.now == 20.0
+    first, *_ = world.queue.error_backoff()
+    assert world.queue.backoff_until(first) - world.now == 20.0
 
 
 # -- pods among each other ---------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_pods_that_contradict_each_other_are_told_so_and_tried_again(pods: list[
     assert condition is not None
     assert (condition.reason, condition.message) == ("SchedulerError", said)
     assert said in {world.message("g-0"), world.message("g-1")}
-    assert len(world.queue.error_backoff()) == 1
+    assert len(world.queue.error_backoff()) == 2
 
 
 # -- in the middle of things -------------------------------------------------------------------------------------------
@@ -291,6 +291,28 @@ def test_member_deleted_while_its_group_waits_leaves_the_others_waiting() -> Non
     world.pass_seconds(3)
     world.try_all()
     assert world.bound() == ["g-1", "g-2", "g-9"]
+
+
+def test_group_is_tried_when_the_member_whose_scheduling_gate_held_it_back_is_deleted() -> None:
+    gated = members("g", 1, first=9)[0].gate("later")
+    world = GroupWorld(*nodes(2), make_gang("g", 2), *members("g", 2), gated)
+    world.try_all()
+    assert world.bound() == []
+    world.lose(gated)
+    world.try_all()
+    assert world.bound() == ["g-0", "g-1"]
+
+
+def test_gang_whose_first_pod_is_deleted_and_made_anew_is_scheduled() -> None:
+    first, *others = members("g", 3)
+    world = GroupWorld(*nodes(2), make_gang("g", 3), first, *others)
+    world.try_all()
+    world.lose(first)
+    anew = first.build()
+    world.see(replace(anew, metadata=replace(anew.metadata, uid="anew")), make_node("n9").capacity(cpu="1"))
+    world.pass_seconds(3)
+    world.try_all()
+    assert world.bound() == ["g-0", "g-1", "g-2"]
 
 
 def test_last_member_deleted_leaves_nothing_behind() -> None:
@@ -346,7 +368,7 @@ def test_gang_that_loses_a_pod_to_permit_gives_back_the_room_of_all(monkeypatch:
 
 
 def test_gang_at_which_a_plugin_breaks_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> Placed:
+    def broken(*_: object) -> PlacingResult:
         raise RuntimeError("oops")
 
     world = GroupWorld(*nodes(2), make_gang("g", 2), *members("g", 2))

@@ -14,7 +14,7 @@ from tests.unit.scheduler.memory_cluster import Refusal, Running
 
 from kubesched.api.pod_groups import PodGroup
 from kubesched.scheduler.attempt.attempt import Attempt, Done
-from kubesched.scheduler.queue.group_queue import pods_of
+from kubesched.scheduler.groups.group_attempt import GroupAttempt, GroupDecided
 from kubesched.testing import make_node
 
 GROUPS = ("a", "b", "c")
@@ -26,7 +26,7 @@ SIZES = {"a": 3, "b": 4, "c": 3}
 class Open:
     """An attempt whose outcome is still being written."""
 
-    attempt: Attempt
+    attempt: Attempt | GroupAttempt
     running: Running
 
 
@@ -102,18 +102,20 @@ class Groups(RuleBasedStateMachine):
         attempt = self.world.scheduler.pop()
         if attempt is None:
             return
+        assert isinstance(attempt, GroupAttempt)
         self.world.scheduler.decide(attempt)
         self.check_turn(attempt)
-        for each in attempt.together:
+        whole: list[Attempt | GroupAttempt] = [*attempt.attempts, attempt]
+        for each in whole:
             if not isinstance(each.state, Done):
                 self.open.append(Open(each, Running(self.world.scheduler.finish(each))))
 
-    def check_turn(self, attempt: Attempt) -> None:
+    def check_turn(self, attempt: GroupAttempt) -> None:
         """All or nothing: after a decision a gang has its quorum, or none of these pods has a node."""
-        placed = [each for each in attempt.together if each.node]
-        assert attempt.group is not None
+        placed = [each for each in attempt.attempts if each.node]
+        assert isinstance(attempt.state, GroupDecided)
         if placed:
-            group = attempt.group.group
+            group = attempt.state.group
             assert group is not None
             assert len(self.world.scheduler.state.groups.placed(group.key)) >= group.min_count
 
@@ -158,7 +160,7 @@ class Groups(RuleBasedStateMachine):
     def every_pending_pod_is_in_exactly_one_place(self) -> None:
         scheduler, queue = self.world.scheduler, self.world.groups
         waiting = [*queue.active(), *queue.backoff(), *queue.error_backoff(), *queue.unschedulable()]
-        keys = [pod.key for entity in waiting for pod in pods_of(entity)] + [pod.key for pod in queue.incomplete()]
+        keys = [pod.key for pod in waiting] + [pod.key for pod in queue.incomplete()]
         assert len(keys) == len(set(keys))
         for key, pod in scheduler.pods.items():
             if not pod.spec.node_name and scheduler.state.placed(pod) is None:

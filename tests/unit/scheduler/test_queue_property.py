@@ -9,15 +9,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.api.requests import pod_requests
+from kubesched.framework.client import SchedulerMode
 from kubesched.framework.profile import interests_of
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Assumed, Attempt, Done, Failed, Popped
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5")
@@ -78,19 +80,21 @@ def nodes(draw: st.DrawFn) -> NodeBuilder:
 class QueueAtWork(RuleBasedStateMachine):
     """Pods and nodes come, change and go; attempts are open in every phase; writes fail; the watch is late."""
 
-    spares_vain_attempts = False
+    mode = SchedulerMode.PARITY
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(
+                clock=lambda: self.now,
+                draw=lambda among: 0,
+                mode=self.mode,
+            ),
             config.default(),
             self.cluster,
-            clock=lambda: self.now,
-            draw=lambda among: 0,
-            plugins=in_tree(),
-            spares_vain_attempts=self.spares_vain_attempts,
+            in_tree(),
         )
         self.open: list[Open] = []
         self.made = 0
@@ -303,7 +307,7 @@ class QueueAtWork(RuleBasedStateMachine):
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def _begin_attempt(self, until: str) -> None:
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         if attempt is None:
             return
         one = Open(attempt)
@@ -378,12 +382,12 @@ def changed(pod: PodBuilder, what: str, now: float) -> PodBuilder:
 class SparingQueueAtWork(QueueAtWork):
     """As daemons have it: pods that would only fail as equal ones did are not tried."""
 
-    spares_vain_attempts = True
+    mode = SchedulerMode.BATCHED
 
     @invariant()
     def nobody_is_spared_who_would_find_a_node(self) -> None:
         if not self.queue.has_next and not self.queue.in_flight():
-            for queued in self.queue.spared():
+            for queued in self.queue.skipped():
                 assert not self.scheduler.engine.decide(queued.pod).node, f"{queued.key} waits in vain"
 
 

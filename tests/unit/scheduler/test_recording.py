@@ -9,12 +9,14 @@ import random
 import pytest
 from tests.unit.scheduler.group_world import ALL_GATES, make_gang, members
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
+from kubesched.framework.client import SchedulerMode
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay, ReplayError
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_node, make_pod
 
 
@@ -26,12 +28,11 @@ def recorded_day() -> list[str]:
     recording = Recording(stream, configuration, lambda: now)
     cluster = MemoryCluster()
     draws = iter([2, 0, 1] + [0] * 20)
-    scheduler = Scheduler(
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: now, draw=lambda among: min(next(draws), among - 1)),
         configuration,
         RecordingClient(cluster, recording),
-        clock=lambda: now,
-        draw=lambda among: min(next(draws), among - 1),
-        plugins=in_tree(),
+        in_tree(),
         listeners=[recording],
     )
     cluster.bind_refusals.append(Refusal("InternalError"))
@@ -68,14 +69,16 @@ def test_the_same_code_decides_the_same() -> None:
 @pytest.mark.parametrize("spares", [True, False])
 def test_whether_vain_attempts_were_spared_is_part_of_a_recording(spares: bool) -> None:
     stream, configuration, cluster = io.StringIO(), config.default(), MemoryCluster()
-    recording = Recording(stream, configuration, lambda: 0.0, spares_vain_attempts=spares)
-    scheduler = Scheduler(
+    recording = Recording(
+        stream, configuration, lambda: 0.0, mode=SchedulerMode.BATCHED if spares else SchedulerMode.PARITY
+    )
+    scheduler = build_scheduler(
+        SchedulerSettings(
+            clock=lambda: 0.0, draw=lambda among: 0, mode=SchedulerMode.BATCHED if spares else SchedulerMode.PARITY
+        ),
         configuration,
         RecordingClient(cluster, recording),
-        clock=lambda: 0.0,
-        draw=lambda among: 0,
-        plugins=in_tree(),
-        spares_vain_attempts=spares,
+        in_tree(),
         listeners=[recording],
     )
     placed = make_pod("placed").requests(cpu="4").on("n1").build()
@@ -100,14 +103,18 @@ def test_pod_that_is_tried_again_while_its_last_attempt_is_still_written_is_repl
     recording = Recording(stream, config.default(), lambda: now)
     cluster = MemoryCluster()
     client = RecordingClient(cluster, recording)
-    scheduler = Scheduler(
-        config.default(), client, clock=lambda: now, draw=lambda among: 0, plugins=in_tree(), listeners=[recording]
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: now, draw=lambda among: 0),
+        config.default(),
+        client,
+        in_tree(),
+        listeners=[recording],
     )
     cluster.put(make_pod("p").requests(cpu="3").build())
     cluster.put(make_node("small").capacity(cpu="1").build())
     cluster.tell(scheduler)
 
-    first = scheduler.pop()
+    first = pop_pod(scheduler)
     assert first is not None
     scheduler.decide(first)
     writing = Running(scheduler.finish(first))
@@ -116,7 +123,7 @@ def test_pod_that_is_tried_again_while_its_last_attempt_is_still_written_is_repl
     cluster.tell(scheduler)
     now = 10.0
     scheduler.flush_backoff()
-    second = scheduler.pop()
+    second = pop_pod(scheduler)
     assert second is not None
     scheduler.decide(second)
     Running(scheduler.finish(second)).to_the_end()
@@ -131,12 +138,11 @@ def test_groups_are_replayed_with_all_that_was_drawn_for_their_pods() -> None:
     configuration = config.default(ALL_GATES)
     recording = Recording(stream, configuration, lambda: now)
     cluster = MemoryCluster()
-    scheduler = Scheduler(
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: now, draw=dice.randrange),
         configuration,
         RecordingClient(cluster, recording),
-        clock=lambda: now,
-        draw=dice.randrange,
-        plugins=in_tree(),
+        in_tree(),
         listeners=[recording],
     )
     for i in range(6):
@@ -150,7 +156,7 @@ def test_groups_are_replayed_with_all_that_was_drawn_for_their_pods() -> None:
         scheduler.flush_backoff()
         while attempt := scheduler.pop():
             scheduler.decide(attempt)
-            for each in attempt.together:
+            for each in attempt.attempts:
                 Running(scheduler.finish(each)).to_the_end()
             cluster.tell(scheduler)
         now += 1

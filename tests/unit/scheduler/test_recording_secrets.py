@@ -17,10 +17,10 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.well_known import SELECTED_NODE
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.recording.recording import Recording, RecordingClient, open_recording
 from kubesched.scheduler.recording.replay import Replay
 from kubesched.scheduler.recording.secrets import AnnotationMask
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_node, make_pod
 
 SECRET = "hunter2"
@@ -43,8 +43,12 @@ def recorded(*, with_annotations: bool = False) -> str:
     recording = Recording(stream, config.default(), lambda: 0.0, with_annotations=with_annotations)
     cluster = MemoryCluster()
     client = RecordingClient(cluster, recording)
-    scheduler = Scheduler(
-        config.default(), client, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree(), listeners=[recording]
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0),
+        config.default(),
+        client,
+        in_tree(),
+        listeners=[recording],
     )
     pod: Pod = annotated(make_pod("p").requests(cpu="3").build(), password=SECRET)
     node: Node = annotated(make_node("n").capacity(cpu="1").build(), token=SECRET)

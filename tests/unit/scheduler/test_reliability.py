@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.scheduler.memory_cluster import Refusal
-from tests.unit.scheduler.world import World, names
+from tests.unit.scheduler.world import World, names, pop_pod
 
 from kubesched.scheduler.attempt.attempt import Assumed
 from kubesched.testing import PodBuilder, make_node, make_pod
@@ -22,7 +22,7 @@ def test_assumed_pod_does_not_expire_however_long_the_binding_takes() -> None:
     world.decided()
     world.pass_seconds(24 * 3600)
     assert world.is_assumed(POD)
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
 
 
 def test_assumed_pod_is_confirmed_by_the_watch() -> None:
@@ -123,7 +123,7 @@ def test_pod_that_was_bound_though_the_answer_was_an_error_is_not_bound_again() 
     world.cluster.bind_refusals.append(Refusal("InternalError", after_commit=True))
     world.tried()
     world.pass_seconds(60)
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
     assert len(world.cluster.bindings) == 1
     assert not world.is_assumed(POD)
     assert world.pods_on(world.cluster.bindings[0][1]) == 1
@@ -141,7 +141,7 @@ def test_pod_assumed_anew_before_the_watch_shows_its_binding_ends_where_it_was_b
     (bound,) = world.cluster.bindings
     assert world.pods_on(bound[1]) == 1
     assert world.pods_on("node") + world.pods_on("second") == 1
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
     assert world.queue.error_backoff() == []
 
 
@@ -151,7 +151,7 @@ def test_pod_that_somebody_else_bound_first_is_not_queued_again() -> None:
     world.see(PodBuilder(world.cluster.pod("pod")).on("second"))
     assert world.finish(attempt).outcome == "bind-error"
     world.pass_seconds(60)
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
     assert world.pods_on("second") == 1
     assert world.pods_on("node") == 0
 
@@ -174,7 +174,7 @@ def test_pod_made_anew_while_the_old_one_is_being_bound_is_another_pod() -> None
 
 def test_attempt_at_a_pod_that_was_made_anew_leaves_the_new_one_alone() -> None:
     world = World(POD)
-    attempt = world.scheduler.pop()
+    attempt = pop_pod(world.scheduler)
     assert attempt is not None
     world.lose(POD)
     world.see(make_pod("pod", uid="another"))
@@ -239,7 +239,7 @@ def test_rejected_pod_that_nothing_helps_is_tried_again_after_five_minutes() -> 
     world = World(make_node("small").capacity(cpu="1"), BIG)
     world.tried()
     world.pass_seconds(299)
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
     world.pass_seconds(2)
     assert names(world.queue.active()) == ["big"]
 
@@ -255,7 +255,7 @@ def test_event_during_the_attempt_is_not_missed() -> None:
 
 def test_gate_removed_while_the_pod_waits_lets_it_in() -> None:
     world = World(NODE, POD.gate("wait"))
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
     world.see(POD)
     assert world.tried().outcome == "bound"
 
@@ -269,7 +269,7 @@ def test_nothing_is_remembered_for_an_attempt_that_is_over(outcome: str) -> None
     world = World(NODE, pod)
     if outcome == "bind-error":
         world.cluster.bind_refusals.append(Refusal("InternalError"))
-    attempt = world.scheduler.pop()
+    attempt = pop_pod(world.scheduler)
     assert attempt is not None
     world.see(POD.on("node") if outcome == "error" else make_node("elsewhere").cordoned())
     assert len(world.queue.in_flight_events()) == 2
@@ -282,7 +282,7 @@ def test_nothing_is_remembered_for_an_attempt_that_is_over(outcome: str) -> None
 @pytest.mark.parametrize("when", ["popped", "decided"])
 def test_nothing_is_remembered_for_a_pod_that_was_deleted_during_its_attempt(when: str) -> None:
     world = World(NODE, POD.requests(cpu="5"))
-    attempt = world.scheduler.pop()
+    attempt = pop_pod(world.scheduler)
     assert attempt is not None
     if when == "decided":
         world.scheduler.decide(attempt)

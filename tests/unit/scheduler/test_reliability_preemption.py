@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.unit.scheduler.memory_cluster import Refusal, Running
-from tests.unit.scheduler.world import World, names
+from tests.unit.scheduler.world import World, names, pop_pod
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework.client import ClientError
@@ -15,8 +15,7 @@ from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.attempt.binding_cycle import PreBinding
 from kubesched.scheduler.handle import SchedulerHandle
-from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.listener import Listeners, SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.testing import make_node, make_pod
 
@@ -39,7 +38,7 @@ def is_bound_soon(world: World, name: str) -> bool:
     for _ in range(15):
         world.now += 1
         world.scheduler.flush_backoff()
-        while (attempt := world.scheduler.pop()) is not None:
+        while (attempt := pop_pod(world.scheduler)) is not None:
             world.scheduler.decide(attempt)
             world.finish(attempt)
     return bool(world.cluster.pod(name).spec.node_name)
@@ -114,7 +113,7 @@ def test_preemptor_deleted_during_its_preemption_is_forgotten() -> None:
     world.finish(attempt)
     assert world.nothing_is_in_flight()
     assert world.queue.unschedulable() == []
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
 
 
 def test_preemptor_waits_for_the_others_when_the_last_victim_left_by_itself() -> None:
@@ -161,7 +160,7 @@ def test_preemptors_whose_victims_are_being_evicted_are_not_moved_about_when_oth
     nodes = [make_node(f"n{i}") for i in range(3)]
     fillers = [make_pod(f"on-n{i}-{j}").requests(cpu="2").on(f"n{i}") for i in range(3) for j in range(2)]
     vips = [make_pod(f"vip-{i}").label(each=str(i)).requests(cpu="4").priority(10) for i in range(3)]
-    world = World(*nodes, make_node("elsewhere"), *strangers, *fillers, *vips)
+    world = World(*nodes, make_node("elsewhere"), *strangers, *fillers, *vips, batched=True)
     writing = [Running(world.scheduler.finish(world.decided())) for _ in vips]
     for each in writing:
         each.go_on()
@@ -237,7 +236,7 @@ def test_after_a_write_that_failed_no_other_is_begun_and_those_under_way_are_wai
         ended.append(item)
 
     async def run() -> None:
-        handle = SchedulerHandle(lambda: World().queue, PreBinding(), Listeners())
+        handle = SchedulerHandle(PreBinding(), Listeners())
         await handle.for_each(range(100), write)
 
     with pytest.raises(ClientError):

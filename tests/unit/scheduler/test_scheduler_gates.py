@@ -21,7 +21,7 @@ from kubesched.framework.client import ClientError
 from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.testing import make_node, make_pod
 
 EVICTING_FIRST = Features(async_preemption=False)
@@ -123,8 +123,11 @@ def test_a_pod_is_bound_though_nobody_could_be_told_beforehand() -> None:
             raise ClientError("InternalError", "refused")
 
     cluster = Deaf()
-    scheduler = Scheduler(
-        config.default(), cluster, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree(), now=lambda: 0.0
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=lambda: 0.0, draw=lambda among: 0, now=lambda: 0.0),
+        config.default(),
+        cluster,
+        in_tree(),
     )
     for obj in (make_node("n").build(), make_class(), make_slice("n", device("d")), make_claim("c")):
         cluster.put(obj)

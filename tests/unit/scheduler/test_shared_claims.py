@@ -8,18 +8,18 @@ import io
 import pytest
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal
-from tests.unit.scheduler.world import World
+from tests.unit.scheduler.world import World, pop_pod
 
 from kubesched import config
 from kubesched.api.device_claims import ResourceClaim
-from kubesched.framework.client import Json
+from kubesched.framework.client import Json, SchedulerMode
 from kubesched.plugins.dynamic_resources.joining import JoinedConsumers
 from kubesched.plugins.registry import in_tree
 from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
-from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 NODES = (make_node("m").build(), make_node("n").capacity(cpu="4", pods="110").build())
@@ -32,7 +32,7 @@ def sharing(*names: str, cpu: str = "1") -> list[PodBuilder]:
 def world(*pods: PodBuilder, spares: bool = True) -> World:
     """Devices only on node n."""
     known = *NODES, make_class(), make_slice("n", device("d"), device("e")), make_claim("c")
-    return World(*known, *pods, spares_vain_attempts=spares)
+    return World(*known, *pods, batched=spares)
 
 
 def claim_in(cluster: MemoryCluster) -> ResourceClaim:
@@ -167,23 +167,20 @@ def test_a_claim_that_is_being_allocated_for_another_is_not_given_back() -> None
 def test_a_recording_of_pods_that_share_a_claim_can_be_replayed() -> None:
     cluster, stream = MemoryCluster(), io.StringIO()
     zero = lambda: 0.0  # noqa: E731
-    recording = Recording(stream, config.default(), zero, spares_vain_attempts=True)
-    scheduler = Scheduler(
+    recording = Recording(stream, config.default(), zero, mode=SchedulerMode.BATCHED)
+    scheduler = build_scheduler(
+        SchedulerSettings(clock=zero, draw=lambda among: 0, now=zero, mode=SchedulerMode.BATCHED),
         config.default(),
         RecordingClient(cluster, recording),
-        clock=zero,
-        draw=lambda among: 0,
-        plugins=in_tree(),
-        now=zero,
+        in_tree(),
         listeners=[recording],
-        spares_vain_attempts=True,
     )
     pods = (builder.build() for builder in sharing("a", "b", "c"))
     for obj in (*NODES, make_class(), make_slice("n", device("d")), make_claim("c"), *pods):
         cluster.put(obj)
     cluster.tell(scheduler)
     attempts = []
-    while (attempt := scheduler.pop()) is not None:
+    while (attempt := pop_pod(scheduler)) is not None:
         scheduler.decide(attempt)
         attempts.append(attempt)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
 from tests.unit.scheduler import plugin_world
 from tests.unit.scheduler.world import World, names
 
+from kubesched.api.change import Change
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import EphemeralSource, ExtendedResourceClaimStatus, Pod, Volume
@@ -16,7 +18,7 @@ from kubesched.api.storage import PersistentVolumeClaim, PersistentVolumeClaimTe
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
 from kubesched.framework.nodes import NodeView
-from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.plugin import FilterPlugin, PreEnqueuePlugin
 from kubesched.framework.status import Code, Status, unschedulable
 from kubesched.scheduler.cluster_events import node_events
 from kubesched.state.cluster import ClusterState
@@ -122,3 +124,37 @@ def test_who_waits_for_anything_new_hears_of_every_kind() -> None:
     assert anything_new.covers(NODE_ADDED)
     assert anything_new.covers(ClusterEvent("racks.v1.example.com", Action.ADD))
     assert not anything_new.covers(ClusterEvent(Kind.NODE, Action.DELETE))
+
+
+class CountedGate(PreEnqueuePlugin):
+    """Lets pods pass when there is a node, and counts how often it is asked about pods, and about changes."""
+
+    name = "CountedGate"
+    asked: ClassVar[list[str]] = []
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (Interest(NODE_ADDED),)
+
+    def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
+        self.asked.append(pod.name)
+        return None if state.nodes.live_count else unschedulable("no nodes")
+
+    def pods_to_recheck(self, change: Change[Any]) -> Collection[str] | None:
+        self.asked.append("change")
+        return {"default/a"}
+
+
+def test_an_event_asks_a_gate_once_about_each_pod() -> None:
+    world = World(make_pod("a"), make_pod("b"), plugins=(CountedGate,))
+    CountedGate.asked.clear()
+    world.see(make_node("n1"))
+    assert CountedGate.asked == ["a", "b"]
+    assert names(world.queue.active()) == ["a", "b"]
+
+
+def test_a_batched_queue_asks_a_gate_once_which_pods_to_recheck_and_then_about_those() -> None:
+    world = World(make_pod("a"), make_pod("b"), plugins=(CountedGate,), batched=True)
+    CountedGate.asked.clear()
+    world.see(make_node("n1"))
+    assert CountedGate.asked == ["change", "a"]
+    assert (names(world.queue.active()), names(world.queue.unschedulable())) == (["a"], ["b"])

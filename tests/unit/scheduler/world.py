@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
@@ -9,10 +10,14 @@ from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES
+from kubesched.framework.client import SchedulerMode
+from kubesched.framework.extender import Extender
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Scheduler
@@ -27,19 +32,25 @@ class World:
         *objects: PodBuilder | NodeBuilder | KubeObject,
         features: config.Features = DEFAULT_FEATURES,
         plugins: tuple[type[Plugin], ...] = (),
+        extenders: Sequence[Extender] = (),
+        batched: bool = False,
         **settings: Any,
     ) -> None:
         """Plugins are those besides the ones in tree; settings are those of the scheduler."""
         self.now = 0.0
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(
+        self.scheduler = build_scheduler(
+            SchedulerSettings(
+                clock=lambda: self.now,
+                draw=lambda among: 0,
+                now=lambda: self.now,
+                mode=SchedulerMode.BATCHED if batched else SchedulerMode.PARITY,
+                **settings,
+            ),
             _configuration(features, plugins),
             self.cluster,
-            clock=lambda: self.now,
-            draw=lambda among: 0,
-            plugins=Registry((*IN_TREE, *plugins)),
-            now=lambda: self.now,
-            **settings,
+            Registry((*IN_TREE, *plugins)),
+            extenders=extenders,
         )
         self.see(*objects)
 
@@ -62,7 +73,7 @@ class World:
         self.scheduler.flush_leftovers()
 
     def decided(self) -> Attempt:
-        attempt = self.scheduler.pop()
+        attempt = pop_pod(self.scheduler)
         assert attempt is not None, "nobody to try"
         self.scheduler.decide(attempt)
         return attempt
@@ -101,3 +112,10 @@ def _configuration(features: config.Features, more: tuple[type[Plugin], ...]) ->
 
 def names(queued: list[QueuedPod]) -> list[str]:
     return [one.pod.name for one in queued]
+
+
+def pop_pod(scheduler: Scheduler) -> Attempt | None:
+    """The next pod's turn, where there are no pod groups."""
+    attempt = scheduler.pop()
+    assert not isinstance(attempt, GroupAttempt)
+    return attempt

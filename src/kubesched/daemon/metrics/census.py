@@ -26,8 +26,8 @@ class _Rejected(NamedTuple):
 def _rejected(place: Collection[QueuedPod]) -> Iterator[_Rejected]:
     """Who rejected whom in one place of the queue. Pods that are alike are not looked at one by one."""
     if isinstance(place, UnschedulablePods):
-        for group, members in place.groups():
-            yield _Rejected(len(members), group.rejectors, group.facts.scheduler_name, bool(group.gating_plugin))
+        for pending, members in place.classes():
+            yield _Rejected(len(members), pending.rejectors, pending.scheduler_name, bool(pending.gating_plugin))
         return
     for queued in place:
         if queued.unschedulable_plugins or queued.pending_plugins:

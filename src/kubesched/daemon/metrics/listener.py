@@ -17,7 +17,7 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.attempt.attempt import Assumed, Attempt, AttemptOutcome, Done, Failed
-from kubesched.scheduler.groups.group_turn import GroupTurn
+from kubesched.scheduler.groups.group_attempt import GroupAttempt, GroupDecided
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 
@@ -95,12 +95,13 @@ class SchedulerMetrics(SchedulerListener):
         if attempt.queued.first_tried is None:
             attempt.queued.first_tried = watch.started
 
-    def group_decided(self, turn: GroupTurn) -> None:
-        profile = turn.attempts[0].queued.pod.spec.scheduler_name
-        self._family("scheduler_podgroup_schedule_attempts_total").child(turn.result, profile).inc()
+    def group_decided(self, attempt: GroupAttempt) -> None:
+        assert isinstance(attempt.state, GroupDecided)
+        result, profile = attempt.state.result, attempt.attempts[0].queued.pod.spec.scheduler_name
+        self._family("scheduler_podgroup_schedule_attempts_total").child(result, profile).inc()
         seconds = self._family("scheduler_podgroup_scheduling_attempt_duration_seconds")
-        seconds.child(turn.result, profile).observe(turn.seconds)
-        self._family("scheduler_podgroup_scheduling_algorithm_duration_seconds").child().observe(turn.seconds)
+        seconds.child(result, profile).observe(attempt.seconds)
+        self._family("scheduler_podgroup_scheduling_algorithm_duration_seconds").child().observe(attempt.seconds)
 
     def decided(self, attempt: Attempt) -> None:
         state = attempt.state

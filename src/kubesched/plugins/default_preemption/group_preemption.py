@@ -1,17 +1,16 @@
-"""Room for a pod group: lesser pods are thought away until it fits, and whoever may stay stays."""
+"""GroupRoom for a pod group: lesser pods are thought away until it fits, and whoever may stay stays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
-from kubesched.framework.groups import GroupWhatIf, group_priority
+from kubesched.framework.groups import GroupWhatIf, group_of, group_priority
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins.default_preemption.candidates import Budgets
-from kubesched.plugins.default_preemption.group_units import Unit, split_by_budgets, units_below
 from kubesched.state.absence import Absence
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
@@ -23,7 +22,7 @@ Assignments = Sequence[tuple[Pod, int]]
 
 
 @dataclass(frozen=True)
-class Room:
+class GroupRoom:
     """Where the pods of the group will go, and who has to leave before, the most important first."""
 
     assignments: Assignments
@@ -46,7 +45,7 @@ def is_leaving_for_another(pod: Pod) -> bool:
     return disruption is not None and disruption.status == "True" and disruption.reason == "PreemptionByScheduler"
 
 
-def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf) -> Room | Status:
+def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf) -> GroupRoom | Status:
     """The room that preemption would make, or why it would not help. The state is as before afterwards."""
     if any(pod.spec.preemption_policy == "Never" for pod in pods):
         return NEVER
@@ -66,10 +65,12 @@ def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if
         finally:
             what_if.leave()
     victims.sort(key=lambda unit: unit.importance)
-    return Room(assignments, tuple(pod for unit in victims for pod in unit.pods))
+    return GroupRoom(assignments, tuple(pod for unit in victims for pod in unit.pods))
 
 
-def _enough_away(units: Sequence[Unit], first: int, what_if: GroupWhatIf, absence: Absence) -> list[Unit] | Status:
+def _enough_away(
+    units: Sequence[VictimUnit], first: int, what_if: GroupWhatIf, absence: Absence
+) -> list[VictimUnit] | Status:
     """Think away the last of these units, more and more, until the group has room; it stands there then.
 
     Those before them would all be let back in: so it comes to the same as if all had been away.
@@ -97,7 +98,7 @@ class _Reprieve:
         self._is_local = all(_looks_at_its_node_only(pod, state) for pod, _ in what_if.assignments)
         self._rows = {row for _, row in what_if.assignments}
 
-    def grant(self, unit: Unit) -> bool:
+    def grant(self, unit: VictimUnit) -> bool:
         """Whether the unit may stay; then it is back."""
         come, go = partial(self._absence.bring_back, unit.pods), partial(self._absence.take, unit.pods)
         concerned: set[int] | None = None
@@ -117,3 +118,68 @@ def _looks_at_its_node_only(pod: Pod, state: ClusterState) -> bool:
     spec = pod.spec
     wide = spec.topology_spread_constraints or spec.resource_claims or spec.volumes or state.facts(pod).terms
     return not wide
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class VictimUnit:
+    """Pods that leave together, or not at all."""
+
+    pods: tuple[PlacedPod, ...]
+    priority: int
+    is_of_group: bool
+
+    @property
+    def importance(self) -> tuple[int, bool, int, float]:
+        """Sorts the most important first: priority; groups before pods; more pods; longer running."""
+        return -self.priority, not self.is_of_group, -len(self.pods), min(pod.start for pod in self.pods)
+
+
+def units_below(priority: int, state: ClusterState) -> list[VictimUnit]:
+    """All pods of lower priority, on whichever node, those of groups that are disrupted as one together."""
+    single: list[VictimUnit] = []
+    together: dict[str, list[PlacedPod]] = {}
+    for placed in state.pods.at:
+        if placed is None or not state.nodes.live[placed.row]:
+            continue
+        group = group_of(placed.pod, state) if placed.pod.spec.scheduling_group is not None else None
+        if group is None:
+            if placed.pod.priority < priority:
+                single.append(VictimUnit((placed,), placed.pod.priority, placed.pod.spec.scheduling_group is not None))
+        elif group.is_disrupted_as_one:
+            together.setdefault(group.key, []).append(placed)
+        else:
+            own = placed.pod.priority if group.is_alpha else group_priority(group, (placed.pod,), state.features)
+            if own < priority:
+                single.append(VictimUnit((placed,), own, True))
+    for pods in together.values():
+        group = group_of(pods[0].pod, state)
+        assert group is not None
+        unit = VictimUnit(tuple(pods), group_priority(group, (pod.pod for pod in pods), state.features), True)
+        if unit.priority < priority:
+            single.append(unit)
+    return single
+
+
+def split_by_budgets(units: Sequence[VictimUnit], budgets: Budgets) -> tuple[list[VictimUnit], list[VictimUnit]]:
+    """Those whose going would break a disruption budget, if all went in this order; and the others."""
+    breaking_pods, _ = budgets.split([pod for unit in units for pod in unit.pods])
+    breaking = {pod.pod.identity for pod in breaking_pods}
+    harmful = [unit for unit in units if any(pod.pod.identity in breaking for pod in unit.pods)]
+    return harmful, [unit for unit in units if unit not in harmful] if harmful else list(units)
+
+
+def whole_units(victims: Iterable[PlacedPod], state: ClusterState) -> tuple[PlacedPod, ...]:
+    """The victims of a single pod, and whoever must leave with them: the rest of groups that are disrupted as one.
+
+    The API of v1.36 had the field, and its scheduler did not heed it for single preemptors.
+    """
+    found = {victim.pod.identity: victim for victim in victims}
+    for victim in list(found.values()):
+        group = group_of(victim.pod, state)
+        if group is None or group.is_alpha or not group.is_disrupted_as_one:
+            continue
+        for pod in state.groups.placed(group.key):
+            other = state.placed(pod)
+            if other is not None:
+                found.setdefault(pod.identity, other)
+    return tuple(found.values())

@@ -21,8 +21,12 @@ from kubesched.framework.status import Code, Status, error, unresolvable, unsche
 from kubesched.plugins.default_preemption.candidates import Candidate
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
 from kubesched.plugins.default_preemption.eviction import Evicting, Eviction, GroupEviction
-from kubesched.plugins.default_preemption.group_preemption import is_leaving_for_another, is_under_way, make_room
-from kubesched.plugins.default_preemption.group_units import whole_units
+from kubesched.plugins.default_preemption.group_preemption import (
+    is_leaving_for_another,
+    is_under_way,
+    make_room,
+    whole_units,
+)
 from kubesched.plugins.shared.hinting import waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod

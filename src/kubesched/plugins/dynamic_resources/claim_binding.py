@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from kubesched.api.device_claims import AllocatedDevice, ConsumerReference, DeviceCondition, ResourceClaim
-from kubesched.framework.client import NOT_FOUND, TIMEOUT, ClientError
+from kubesched.framework.client import NOT_FOUND, TIMEOUT, ClientError, SchedulerMode
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import Status, error
 from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt
@@ -178,7 +178,7 @@ class ClaimBinding:
         try:
             if is_extended and claim.name == IN_MEMORY_NAME:
                 claim = attempt.claims[index] = await self._create(claim)
-            is_shared = self._context.handle.spares_vain_attempts or pod.spec.scheduling_group is not None
+            is_shared = self._context.handle.mode is SchedulerMode.BATCHED or pod.spec.scheduling_group is not None
             write = ReserveClaim(claim, attempt.consumers[index], allocation, self._timestamp(), is_shared, beside)
             written = self._written_already(write) or await self._write(write)
         finally:

@@ -16,7 +16,7 @@ from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.api.selectors import compile_node_selector
 from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
-from kubesched.framework.client import ClientError
+from kubesched.framework.client import ClientError, SchedulerMode
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.events import Interest
@@ -347,7 +347,7 @@ class DynamicResources(
         """Whether devices are waited for. Writing claims takes no longer than the binding that comes next, and yet
         kube-scheduler announces it.
         """
-        is_announced = not self.context.handle.spares_vain_attempts
+        is_announced = self.context.handle.mode is SchedulerMode.PARITY
         return is_announced or (self.waits_for_devices and self._attempt(cycle).must_wait)
 
     async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
@@ -387,7 +387,7 @@ class DynamicResources(
 
     def _sharers(self, cycle: Cycle) -> str:
         """Which pods may count on what is set aside for a claim of this one; empty if none."""
-        if self.context.handle.spares_vain_attempts:
+        if self.context.handle.mode is SchedulerMode.BATCHED:
             return ANY_POD
         return "" if cycle.makes_room else group_key(cycle.pod)  # those who are placed together, as a whole
 

@@ -14,15 +14,15 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.api.well_known import ZONE
 from kubesched.framework.decision import Outcome
-from kubesched.framework.groups import Placement, PlacementGeneratePlugin, group_of
+from kubesched.framework.groups import CandidatePlacement, PlacementGeneratePlugin, group_of
 from kubesched.framework.status import Status
 from kubesched.questions.explain.misses import Lack, Miss, nearest_misses
 from kubesched.questions.pools import Pool, one_more, pools_of
 from kubesched.questions.remedies.requests import requested, spelled
 from kubesched.questions.remedies.trial import changed
-from kubesched.scheduler.attempt.reserving import Reserving
+from kubesched.scheduler.attempt.scheduling_cycle import Reserving
 from kubesched.scheduler.groups import messages
-from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
+from kubesched.scheduler.groups.placing import GroupPlacer, Member, PlacingResult
 from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain_pod
@@ -131,7 +131,7 @@ class _Group:
                 return Outcome.GATED.value, gate.message, ()
         placed = self._state.groups.placed(self._group.key)
         mistake = messages.mistake_in(self._group, list(self._pods), placed, self._state.features)
-        tried = Placed(None, mistake) if mistake is not None else self._try()
+        tried = PlacingResult(None, mistake) if mistake is not None else self._try()
         status = tried.status
         if status is None:
             return Outcome.SCHEDULED.value, "", ()
@@ -147,7 +147,7 @@ class _Group:
     def _members(self) -> list[Member]:
         return [Member(pod) for pod in self._pods]
 
-    def _try(self) -> Placed:
+    def _try(self) -> PlacingResult:
         """What comes of placing the group as things are; it is undone."""
         placed = self._profile.place(self._group, self._members())
         self._profile.placer.undo(placed)
@@ -155,12 +155,12 @@ class _Group:
 
     # -- placement by placement ---------------------------------------------------------------------------------------
 
-    def _placements(self) -> Sequence[Placement] | Status:
+    def _placements(self) -> Sequence[CandidatePlacement] | Status:
         if self._generators:
             return self._generators[0].placements(self._group, self._state)
-        return (Placement("", self._state.nodes.live[: self._state.nodes.size].copy(), is_all=True),)
+        return (CandidatePlacement("", self._state.nodes.live[: self._state.nodes.size].copy(), is_all=True),)
 
-    def _tried(self, placement: Placement) -> GroupPlacement:
+    def _tried(self, placement: CandidatePlacement) -> GroupPlacement:
         placed = self._whatever_fits.place(self._group, self._members(), placement)
         fitting = {decision.pod.identity for decision in placed.fitting}
         without = [pod for pod in self._pods if pod.identity not in fitting]
@@ -169,7 +169,7 @@ class _Group:
         first = without[0].key if without else ""
         return GroupPlacement(placement.name, len(placement.rows), len(fitting), first, why, lacking)
 
-    def _why_not(self, pods: Sequence[Pod], placement: Placement) -> tuple[str, tuple[Lack, ...]]:
+    def _why_not(self, pods: Sequence[Pod], placement: CandidatePlacement) -> tuple[str, tuple[Lack, ...]]:
         """What is in the way of the first of them, now that others of the group have their places; and of all."""
         names, pod = {self._state.nodes.names[row] for row in placement.rows.tolist()}, pods[0]
         content = replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
@@ -181,7 +181,7 @@ class _Group:
         missing = self._group.min_count - len(self._state.groups.placed(self._group.key))
         return f"{misses[0].node} {misses[0].text}", tuple(self._lacking(pods[: max(missing, 1)], misses[0], placement))
 
-    def _lacking(self, pods: Sequence[Pod], miss: Miss, placement: Placement) -> Iterator[Lack]:
+    def _lacking(self, pods: Sequence[Pod], miss: Miss, placement: CandidatePlacement) -> Iterator[Lack]:
         """By resource: what these pods ask for beyond what is free on all nodes of the placement together."""
         table, pod_level = self._state.nodes, self._state.features.pod_level_resources
         for each in miss.lacking:

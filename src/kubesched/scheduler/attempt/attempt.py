@@ -7,6 +7,8 @@
        ├─────► WaitingOnPermit ──► Assumed, Denied
        └─────► Done (skipped)
 
+Pods of a group are decided together: see `groups/group_attempt.py`.
+
 `Scheduler.decide` leaves Popped, `Scheduler.permitted` leaves WaitingOnPermit, and `Scheduler.finish` leads to Done.
 """
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
@@ -26,9 +28,6 @@ from kubesched.framework.status import Code, Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.state.pods import PlacedPod
-
-if TYPE_CHECKING:
-    from kubesched.scheduler.groups.group_turn import GroupTurn
 
 EVICTION = "Eviction"
 """What the stopwatch of an attempt calls the time that the eviction of victims took."""
@@ -72,8 +71,8 @@ class Failure:
     nominated: str | None = ""
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
-    found_no_node: bool = False
-    """Whether all nodes were looked at, and none was good enough for any pod that is equivalent to this one."""
+    is_unschedulable_class: bool = False
+    """Whether all nodes were looked at, and none fits any pod that is equivalent to this one."""
 
     @property
     def is_rejection(self) -> bool:
@@ -152,7 +151,7 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     """Whether all victims are on their way out."""
 
 
-_POPPED = Popped()
+POPPED = Popped()
 
 AttemptState: TypeAlias = Popped | Asking | Paused | Failed | WaitingOnPermit | Assumed | Denied | Done
 
@@ -170,7 +169,7 @@ class Attempt:
 
     queued: QueuedPod
     popped_from: str
-    state: AttemptState = _POPPED
+    state: AttemptState = POPPED
     watch: Stopwatch | None = None
     """Measures the attempt, if a listener has given it one."""
     answers: ExtenderAnswers | None = None
@@ -179,15 +178,18 @@ class Attempt:
     """Counts the attempts of a scheduler. A pod may get its next one while the last is still being written."""
     spent: float = 0.0
     """Seconds that deciding has taken, if it has taken long."""
-    group: GroupTurn | None = None
-    """The attempt at the whole group that this one is part of."""
     ran_out: Expense | None = None
     """What the decision was given up for, since it took too long."""
 
     @property
-    def together(self) -> Sequence[Attempt]:
-        """All attempts that are decided along with this one, itself included."""
-        return (self,) if self.group is None else self.group.attempts
+    def attempts(self) -> Sequence[Attempt]:
+        """The attempts at pods that are decided at once: this one. See GroupAttempt."""
+        return (self,)
+
+    @property
+    def extender_answers(self) -> Sequence[ExtenderAnswers]:
+        """Those of all pods that extenders have a say about."""
+        return () if self.answers is None else (self.answers,)
 
     @property
     def decision(self) -> Decision | None:

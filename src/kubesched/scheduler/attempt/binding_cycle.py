@@ -22,6 +22,7 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.status import SKIP, Code, Status, error
 from kubesched.scheduler.attempt.attempt import Failure
 from kubesched.scheduler.cluster_events import ASSIGNED_POD_DELETED
+from kubesched.scheduler.groups.queued_group import QueuedEntity
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
@@ -92,7 +93,7 @@ class BindingCycle:
         self._state.forget(decision.pod)
         return placed.pod if placed.assumed else None
 
-    def announce(self, pod: Pod | None, concerns: Callable[[Pod], bool] | None = None) -> None:
+    def announce(self, pod: Pod | None, concerns: Callable[[QueuedEntity], bool] | None = None) -> None:
         """What the pod held is free again, which may help others."""
         if pod is not None:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETED, Change(old=pod), concerns)
@@ -153,7 +154,7 @@ class BindingCycle:
             try:
                 status = await each()
             except Exception:  # of a plugin; the pod must go back to the queue all the same
-                log.exception("what a plugin left to be done for pod %s broke", decision.pod.key)
+                log.exception("deferred cleanup of a plugin failed for pod %s", decision.pod.key)
                 continue
             if status is not None:
                 log.warning("not all could be undone for pod %s: %s", decision.pod.key, status.message)

@@ -14,9 +14,9 @@ from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.scheduler.attempt.attempt import Failure
-from kubesched.scheduler.attempt.old_news import OldNews
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 
 log = logging.getLogger(__name__)
 _LONGEST_NOTE = 1024
@@ -30,24 +30,29 @@ class FailureReporter:
         queue: SchedulingQueue,
         find: Callable[[str], Pod | None],
         client: ClusterClient,
-        old_news: OldNews | None = None,
+        classes: UnschedulableClasses | None = None,
     ) -> None:
-        """Without `old_news` every pod is told whenever it fails."""
+        """With `classes`, of equal pods that fail again only one is reported each second."""
         self._queue = queue
         self._find = find
         self._client = client
-        self._old_news = old_news
+        self._classes = classes
 
     async def report(self, queued: QueuedPod, failure: Failure) -> None:
-        """All of it; but a pod that knows that it has to wait need not be told with each of its equals."""
-        if self._requeue(queued, failure) and not (self._old_news and self._old_news.covers(queued.pod, failure)):
+        """All of it, unless that would say nothing new."""
+        if self._requeue(queued, failure) and not self._is_redundant(queued.pod, failure):
             await self.tell(queued.pod, failure)
 
+    def _is_redundant(self, pod: Pod, failure: Failure) -> bool:
+        if self._classes is None or not failure.is_unschedulable_class:
+            return False
+        return not failure.nominated and not pod.status.nominated_node_name and self._classes.is_redundant(pod)
+
     def _requeue(self, queued: QueuedPod, failure: Failure) -> bool:
-        """Whether there is still somebody to be told."""
+        """False if the pod was deleted and recreated."""
         queued.unschedulable_plugins = set(failure.unschedulable_plugins)
         queued.pending_plugins = set(failure.pending_plugins)
-        queued.found_no_node = failure.found_no_node
+        queued.was_unschedulable = failure.is_unschedulable_class
         queued.gating_plugin = ""
         latest = self._find(queued.key)
         if latest is None or latest.identity != queued.identity:
@@ -109,7 +114,7 @@ def failure_of(decision: Decision, *, speaks_for_equals: bool = False) -> Failur
         nominated,
         set(diagnosis.unschedulable_plugins),
         set(diagnosis.pending_plugins),
-        found_no_node=speaks_for_equals and EXTENDER not in diagnosis.unschedulable_plugins,
+        is_unschedulable_class=speaks_for_equals and EXTENDER not in diagnosis.unschedulable_plugins,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kubesched.api.pod import Pod
 from kubesched.framework.budget import TurnOverError
@@ -12,7 +12,7 @@ from kubesched.framework.cycle import PODS_TO_ACTIVATE
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError
-from kubesched.framework.plugin import PermitPlugin
+from kubesched.framework.plugin import PermitPlugin, ReservePlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
@@ -28,18 +28,18 @@ from kubesched.scheduler.attempt.attempt import (
     WaitingOnPermit,
 )
 from kubesched.scheduler.attempt.failures import breakdown, denial, failure_of, rejection
-from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
 
 log = logging.getLogger(__name__)
 
 WAITING = Status(Code.WAIT)
-A_MOMENT = 1e-9
-"""What a turn takes at least, so that the next one is not the first."""
+NONZERO_SECONDS = 1e-9
+"""What a turn takes at least: a decision that has taken no time yet is a first turn."""
 
 
-class SchedulingCycle(Reserving):
+class SchedulingCycle:
     """The decision, Reserve and Permit for one pod at a time. It is undone as a whole if one of them fails."""
 
     def __init__(
@@ -53,7 +53,8 @@ class SchedulingCycle(Reserving):
         evicts_first: bool,
     ) -> None:
         """`find` has the latest version of a pod by its name; for `evicts_first` see Scheduler."""
-        super().__init__(engine.state, profiles)
+        self.reserving = Reserving(engine.state, profiles)
+        self._state = engine.state
         self._engine = engine
         self._queue = queue
         self._client = client
@@ -89,17 +90,17 @@ class SchedulingCycle(Reserving):
         except AnswersMissingError as missing:
             return Asking(missing.questions)
         except TurnOverError as over:
-            attempt.spent = max(self._engine.budget.spent, A_MOMENT)
+            attempt.spent = max(self._engine.budget.spent, NONZERO_SECONDS)
             return Paused(over.expense)
         except Exception as failure:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self._state.placed(pod)
             if decision is not None and placed is not None and placed.assumed:
-                self.forget(decision)
+                self.reserving.forget(decision)
             return Failed(breakdown(failure), decision)
 
     def _assume(self, attempt: Attempt, decision: Decision) -> Failed | WaitingOnPermit | Assumed:
-        rejected = self.assume_and_reserve(decision)
+        rejected = self.reserving.assume_and_reserve(decision)
         timeouts: dict[str, float] = {}
         if rejected is None:
             rejected = self._permit(decision, timeouts)
@@ -151,7 +152,7 @@ class SchedulingCycle(Reserving):
         rejected = self.ask_to_permit(decision, timeouts)
         decision.cycle.lap("Permit", WAITING if timeouts and rejected is None else rejected)
         if rejected is not None:
-            self.forget(decision)
+            self.reserving.forget(decision)
         return rejected
 
     def ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
@@ -183,3 +184,43 @@ class SchedulingCycle(Reserving):
         if victims and result.preemption is not None and not self._evicts_first:
             result.preemption.hold_back()
         return victims
+
+
+class Reserving:
+    """The Reserve plugins of all profiles. Only the cache changes."""
+
+    def __init__(self, state: ClusterState, profiles: Mapping[str, Profile]) -> None:
+        self._state = state
+        self._reserve_plugins = {name: profile.at("reserve", ReservePlugin) for name, profile in profiles.items()}
+
+    def assume_and_reserve(self, decision: Decision) -> Status | None:
+        """None if the pod is assumed and everything is set aside for it; else nothing is."""
+        pod, cycle = decision.pod, decision.cycle
+        if self._state.placed(pod) is not None:  # another scheduler was faster
+            return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
+        self._state.assume(pod, decision.node, cycle.facts)
+        rejected: Status | None = None
+        for plugin in self._reserve_plugins[decision.profile]:
+            status = cycle.ask(plugin.name, "Reserve", plugin.reserve, cycle, pod, decision.node)
+            if status is not None:
+                text = f'running Reserve plugin "{plugin.name}": {status.message}'
+                rejected = status.by(plugin.name) if status.is_rejection else error(text)
+                break
+        cycle.lap("Reserve", rejected)
+        if rejected is not None:
+            self.forget(decision)
+        return rejected
+
+    def forget(self, decision: Decision) -> None:
+        """Give everything back and forget the assumption."""
+        self.unreserve(decision)
+        self._state.forget(decision.pod)
+
+    def unreserve(self, decision: Decision) -> None:
+        """Call Unreserve of all Reserve plugins in reverse order, also of those that reserved nothing."""
+        for plugin in reversed(self._reserve_plugins[decision.profile]):
+            try:
+                plugin.unreserve(decision.cycle, decision.pod, decision.node)
+            except Exception:  # the others must still give back theirs, and the pod its place
+                log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
+        decision.cycle.lap("Unreserve")

@@ -16,20 +16,18 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import AnswersMissingError
-from kubesched.framework.group_answers import GroupAnswers
 from kubesched.framework.groups import GroupPostFilterResult, group_of
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, AttemptOutcome, Done, Failed, Failure, Paused
 from kubesched.scheduler.attempt.failures import failure_of, rejection
-from kubesched.scheduler.attempt.scheduling_cycle import A_MOMENT, SchedulingCycle
+from kubesched.scheduler.attempt.scheduling_cycle import NONZERO_SECONDS, SchedulingCycle
 from kubesched.scheduler.groups import messages
-from kubesched.scheduler.groups.group_turn import GroupTurn
-from kubesched.scheduler.groups.placing import Member, Placed
+from kubesched.scheduler.groups.group_attempt import GroupAttempt, GroupDecided
+from kubesched.scheduler.groups.group_queue import GroupQueue
+from kubesched.scheduler.groups.placing import Member, PlacingResult
 from kubesched.scheduler.groups.profile import GroupProfile
-from kubesched.scheduler.queue.group_queue import GroupQueue
-from kubesched.scheduler.queue.queued_group import QueuedGroup
 from kubesched.state.pods import PlacedPod
 
 log = logging.getLogger(__name__)
@@ -55,45 +53,36 @@ class GroupCycle:
         self._cycle = cycle
         self._find = find
         self._evicts_first = evicts_first
-        self._profiles = {name: GroupProfile(profile, engine, cycle, find) for name, profile in profiles.items()}
+        self._profiles = {
+            name: GroupProfile(profile, engine, cycle.reserving, find) for name, profile in profiles.items()
+        }
 
-    def begin(self, queued: QueuedGroup, popped_from: str, number: int) -> GroupTurn:
-        """A group's turn: an attempt for each of its pods, numbered from here on."""
-        answers_for = self._engine.answers_for
-        attempts = [
-            Attempt(member, popped_from, answers=answers_for(member.pod, GroupAnswers), number=number + i)
-            for i, member in enumerate(self._queue.take_off(queued))
-        ]
-        turn = GroupTurn(queued, attempts)
-        for attempt in attempts:
-            attempt.group = turn
-        return turn
-
-    def decide(self, turn: GroupTurn) -> Asking | Paused | None:
-        """All attempts of the turn get their states; or there is something to ask before that.
+    def decide(self, group_attempt: GroupAttempt) -> Asking | Paused | GroupDecided:
+        """All attempts at pods of the group get their states; or extenders have to be asked before that.
 
         Or it takes long, and has had its turn. Nothing is assumed then, and `decide` is to be called again.
         """
-        turn.left_out += [attempt for attempt in turn.open_attempts() if self._is_to_be_left_out(attempt)]
-        attempts = turn.open_attempts()
-        for attempt in turn.left_out:
+        group_attempt.left_out += [
+            attempt for attempt in group_attempt.open_attempts() if self._is_to_be_left_out(attempt)
+        ]
+        attempts = group_attempt.open_attempts()
+        for attempt in group_attempt.left_out:
             attempt.state = Done(AttemptOutcome.SKIPPED)
         if not attempts:
-            self._queue.attempted(turn.queued, (), None)
-            return None
+            self._queue.attempted(group_attempt.queued, (), None)
+            return GroupDecided()
         try:
-            with self._engine.budget.together(turn.spent, len(attempts)):
-                self._decide(turn, attempts)
+            with self._engine.budget.together(group_attempt.spent, len(attempts)):
+                return self._decide(group_attempt, attempts)
         except AnswersMissingError as missing:
             return Asking(missing.questions)
         except TurnOverError as over:
-            turn.spent = max(self._engine.budget.spent, A_MOMENT)
+            group_attempt.spent = max(self._engine.budget.spent, NONZERO_SECONDS)
             return Paused(over.expense)
         except Exception as failure:  # a plugin that breaks must not take pods with it, let alone the scheduler
-            log.exception("the attempt at pod group %s broke", turn.queued.group.key)
-            self._fail_all(turn, attempts, error(describe(failure)))
-        turn.choose_reporter()
-        return None
+            log.exception("the attempt at pod group %s broke", group_attempt.queued.group.key)
+            group = group_of(attempts[0].queued.pod, self._state)
+            return self._fail_all(group_attempt, attempts, group, error(describe(failure)))
 
     def _is_to_be_left_out(self, attempt: Attempt) -> bool:
         pod = attempt.queued.pod
@@ -103,31 +92,34 @@ class GroupCycle:
         self._state.nominated.keep_only_name_of(pod)
         return True
 
-    def _decide(self, turn: GroupTurn, attempts: list[Attempt]) -> None:
+    def _decide(self, group_attempt: GroupAttempt, attempts: list[Attempt]) -> GroupDecided:
         pods = [attempt.queued.pod for attempt in attempts]
         group = group_of(pods[0], self._state)
         if group is None:
-            key = turn.queued.group.key
-            self._fail_all(turn, attempts, error(f"pod group state not found for pod group {key}"))
-            return
-        turn.group = group
+            key = group_attempt.queued.group.key
+            return self._fail_all(
+                group_attempt, attempts, None, error(f"pod group state not found for pod group {key}")
+            )
         mistake = messages.mistake_in(group, pods, self._state.groups.placed(group.key), self._state.features)
         if mistake is not None:
-            self._fail_all(turn, attempts, mistake)
-            return
+            return self._fail_all(group_attempt, attempts, group, mistake)
         profile = self._profiles[pods[0].spec.scheduler_name]
-        members = [Member(each.queued.pod, each.watch, each.answers, turn.spent) for each in attempts]
+        members = [Member(each.queued.pod, each.watch, each.answers, group_attempt.spent) for each in attempts]
         placed = profile.place(group, members)
         if placed.status is None:
-            self._permit(turn, attempts, group, profile, placed)
-        else:
-            self._reject(turn, attempts, group, profile, placed)
+            return self._permit(group_attempt, attempts, group, profile, placed)
+        return self._reject(group_attempt, attempts, group, profile, placed)
 
     # -- feasible -----------------------------------------------------------------------------------------------------
 
     def _permit(
-        self, turn: GroupTurn, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: Placed
-    ) -> None:
+        self,
+        group_attempt: GroupAttempt,
+        attempts: list[Attempt],
+        group: PodGroup,
+        profile: GroupProfile,
+        placed: PlacingResult,
+    ) -> GroupDecided:
         """The last word of Permit plugins. If too few pods are left after it, none is."""
         waits: dict[str, dict[str, float]] = {}
         for decision, _ in placed.standing:
@@ -140,8 +132,7 @@ class GroupCycle:
             if status is not None:
                 profile.placer.undo(placed)
                 placed.status = status
-                self._submit(turn, attempts, group, placed, status, None)
-                return
+                return self._submit(group_attempt, attempts, group, placed, status, None)
             profile.placer.undo_refused(placed)
         standing = {decision.pod.identity: decision for decision, _ in placed.standing}
         failed: list[tuple[Attempt, Failure | None]] = []
@@ -151,13 +142,19 @@ class GroupCycle:
                 attempt.state = self._cycle.proceed(attempt, standing[identity], waits[identity])
             else:
                 failed.append((attempt, _own_failure(attempt, placed)))
-        self._give_back(turn, failed, placed, None)
+        self._give_back(group_attempt, failed, placed, None)
+        return GroupDecided(group)
 
     # -- not feasible -------------------------------------------------------------------------------------------------
 
     def _reject(
-        self, turn: GroupTurn, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: Placed
-    ) -> None:
+        self,
+        group_attempt: GroupAttempt,
+        attempts: list[Attempt],
+        group: PodGroup,
+        profile: GroupProfile,
+        placed: PlacingResult,
+    ) -> GroupDecided:
         status = placed.status
         assert status is not None
         room: GroupPostFilterResult | None = None
@@ -172,17 +169,17 @@ class GroupCycle:
                 said = messages.with_post_filter(group, status, answer.message, helped=False)
             elif room is not None:
                 said = messages.with_post_filter(group, status, room.message, helped=True)
-        self._submit(turn, attempts, group, placed, said, room)
+        return self._submit(group_attempt, attempts, group, placed, said, room)
 
     def _submit(
         self,
-        turn: GroupTurn,
+        group_attempt: GroupAttempt,
         attempts: list[Attempt],
         group: PodGroup,
-        placed: Placed,
+        placed: PlacingResult,
         said: Status,
         room: GroupPostFilterResult | None,
-    ) -> None:
+    ) -> GroupDecided:
         """Every pod goes back to the queue, with a reason of its own if it has one."""
         fitting = {decision.pod.identity for decision in placed.fitting}
         reasons = []
@@ -201,25 +198,29 @@ class GroupCycle:
             if room is not None:
                 failure.nominated = room.nominations.get(identity, "")
             reasons.append((attempt, failure))
-        turn.waits_for_preemption = room is not None
-        self._give_back(turn, reasons, placed, said, None if room is None else room.room)
+        self._give_back(group_attempt, reasons, placed, said, None if room is None else room.room)
+        return GroupDecided(group, said, waits_for_preemption=room is not None)
 
-    def _fail_all(self, turn: GroupTurn, attempts: list[Attempt], status: Status) -> None:
-        self._give_back(turn, [(each, Failure(status, status.message)) for each in attempts], Placed(None), status)
+    def _fail_all(
+        self, group_attempt: GroupAttempt, attempts: list[Attempt], group: PodGroup | None, status: Status
+    ) -> GroupDecided:
+        self._give_back(
+            group_attempt, [(each, Failure(status, status.message)) for each in attempts], PlacingResult(None), status
+        )
+        return GroupDecided(group, status)
 
     def _give_back(
         self,
-        turn: GroupTurn,
+        group_attempt: GroupAttempt,
         failed: Sequence[tuple[Attempt, Failure | None]],
-        placed: Placed,
+        placed: PlacingResult,
         status: Status | None,
         room: PostFilterResult | None = None,
     ) -> None:
         """These pods are in the queue again, as their group; what is left is to tell them, and to evict victims."""
-        turn.status = status
         if room is not None and room.preemption is not None and not self._evicts_first:
             room.preemption.hold_back()
-        self._queue.attempted(turn.queued, [attempt.queued for attempt, _ in failed], status)
+        self._queue.attempted(group_attempt.queued, [attempt.queued for attempt, _ in failed], status)
         for attempt, failure in failed:
             assert failure is not None
             decision = placed.decisions.get(attempt.queued.identity)
@@ -230,7 +231,7 @@ class GroupCycle:
             attempt.state = Failed(failure, decision, victims, is_requeued=True)
 
 
-def _own_failure(attempt: Attempt, placed: Placed) -> Failure | None:
+def _own_failure(attempt: Attempt, placed: PlacingResult) -> Failure | None:
     """Why the pod itself found no node; None if it was not even looked at."""
     identity = attempt.queued.identity
     if identity in placed.refused:

@@ -13,10 +13,10 @@ from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers
-from kubesched.framework.groups import Placement, PlacementFeasiblePlugin, Progress, Proposal
+from kubesched.framework.groups import CandidatePlacement, GroupProgress, PlacementFeasiblePlugin, Proposal
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
-from kubesched.scheduler.attempt.reserving import Reserving
+from kubesched.scheduler.attempt.scheduling_cycle import Reserving
 from kubesched.scheduler.groups import messages
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts
@@ -37,10 +37,10 @@ class Member:
 
 
 @dataclass(slots=True, eq=False)
-class Placed:
+class PlacingResult:
     """What came of placing a group: a decision for each pod that was looked at, and whether the group is feasible."""
 
-    placement: Placement | None
+    placement: CandidatePlacement | None
     status: Status | None = None
     """None if the group is feasible, and its pods are assumed where their decisions say."""
     decisions: dict[str, Decision] = field(default_factory=dict)
@@ -77,9 +77,11 @@ class GroupPlacer:
         self._feasibility = feasibility
         self._find = find
 
-    def place(self, group: PodGroup, members: Sequence[Member], placement: Placement | None = None) -> Placed:
+    def place(
+        self, group: PodGroup, members: Sequence[Member], placement: CandidatePlacement | None = None
+    ) -> PlacingResult:
         """Assume the pods of the group on nodes of a placement, or of all. If the group is not feasible, none is."""
-        placed = Placed(placement)
+        placed = PlacingResult(placement)
         try:
             placed.status = self._place(group, members, placed)
         except BaseException:  # extenders have to be asked, or a plugin broke
@@ -90,9 +92,9 @@ class GroupPlacer:
             self.undo(placed)
         return placed
 
-    def _place(self, group: PodGroup, members: Sequence[Member], placed: Placed) -> Status | None:
+    def _place(self, group: PodGroup, members: Sequence[Member], placed: PlacingResult) -> Status | None:
         before, remaining = len(self._state.groups.placed(group.key)), len(members)
-        status = self.feasible(group, Progress(before, remaining))
+        status = self.feasible(group, GroupProgress(before, remaining))
         if status is not None and status.code is not Code.WAIT:
             return messages.infeasible(group, status, evaluated=False) if status.is_rejection else status
         for member in members:
@@ -102,7 +104,7 @@ class GroupPlacer:
             remaining -= 1
             if placed.missing:
                 continue
-            status = self.feasible(group, Progress(before + len(placed.standing), remaining))
+            status = self.feasible(group, GroupProgress(before + len(placed.standing), remaining))
             if status is not None and status.code is not Code.WAIT:
                 return messages.infeasible(group, status, evaluated=True) if status.is_rejection else status
         raise_missing(placed.missing)
@@ -110,7 +112,7 @@ class GroupPlacer:
             return messages.infeasible(group, status, evaluated=True)
         return None if placed.standing else unschedulable(messages.UNSCHEDULABLE)
 
-    def _place_one(self, member: Member, placed: Placed) -> Status | None:
+    def _place_one(self, member: Member, placed: PlacingResult) -> Status | None:
         """Decide on one pod, and assume it if it fits. What broke, if something did."""
         pod = member.pod
         placement = placed.placement
@@ -142,14 +144,14 @@ class GroupPlacer:
         placed.refused[pod.identity] = status
         return None if status.is_rejection else status
 
-    def undo(self, placed: Placed) -> None:
+    def undo(self, placed: PlacingResult) -> None:
         """All pods are where they were before, the last one first."""
         while placed.standing:
             decision, nominated = placed.standing.pop()
             self._reserving.forget(decision)
             self._renominate(decision.pod, nominated)
 
-    def redo(self, placed: Placed) -> None:
+    def redo(self, placed: PlacingResult) -> None:
         """Assume the pods once more where they stood; nothing else has changed since."""
         for decision in placed.fitting:
             nominated = self._state.nominated.node_of(decision.pod)
@@ -162,7 +164,7 @@ class GroupPlacer:
 
     def resettle(
         self,
-        placed: Placed,
+        placed: PlacingResult,
         rows: Collection[int] | None,
         answers: Mapping[str, ExtenderAnswers | None],
         come: Callable[[], None],
@@ -176,7 +178,7 @@ class GroupPlacer:
             return True
         moved = {decision.pod.identity for decision, _ in concerned}
         staying = [each for each in placed.standing if each[0].pod.identity not in moved]
-        self.undo(moving := Placed(None, standing=list(concerned)))
+        self.undo(moving := PlacingResult(None, standing=list(concerned)))
         try:
             come()
             is_settled = self._settle([decision for decision, _ in concerned], moving, placed.placement, answers)
@@ -193,8 +195,8 @@ class GroupPlacer:
     def _settle(
         self,
         decisions: Sequence[Decision],
-        moving: Placed,
-        placement: Placement | None,
+        moving: PlacingResult,
+        placement: CandidatePlacement | None,
         answers: Mapping[str, ExtenderAnswers | None],
     ) -> bool:
         """Whether all these pods can stay where their decisions say, or go elsewhere in the placement."""
@@ -204,7 +206,7 @@ class GroupPlacer:
             only = np.zeros(table.size, dtype=np.bool_)
             only[table.row_of[decision.node]] = True
             before = len(moving.standing)
-            for where in (Placement("", only), placement):
+            for where in (CandidatePlacement("", only), placement):
                 moving.placement = where
                 if self._place_one(member, moving) is not None or len(moving.standing) > before:
                     break
@@ -213,12 +215,14 @@ class GroupPlacer:
                 return False
         return True
 
-    def _put_back(self, moving: Placed, concerned: Sequence[tuple[Decision, str]], go: Callable[[], None]) -> None:
+    def _put_back(
+        self, moving: PlacingResult, concerned: Sequence[tuple[Decision, str]], go: Callable[[], None]
+    ) -> None:
         self.undo(moving)
         go()
-        self.redo(Placed(None, fitting=tuple(decision for decision, _ in concerned)))
+        self.redo(PlacingResult(None, fitting=tuple(decision for decision, _ in concerned)))
 
-    def undo_refused(self, placed: Placed) -> None:
+    def undo_refused(self, placed: PlacingResult) -> None:
         """Those that a Permit plugin refused, and only those, are where they were before."""
         kept = []
         for decision, nominated in placed.standing:
@@ -229,12 +233,12 @@ class GroupPlacer:
                 kept.append((decision, nominated))
         placed.standing = kept
 
-    def without_refused(self, group: PodGroup, placed: Placed) -> Status | None:
+    def without_refused(self, group: PodGroup, placed: PlacingResult) -> Status | None:
         """Why the group is not feasible without the pods that a Permit plugin refused; None if it is."""
         refused = sum(decision.pod.identity in placed.refused for decision, _ in placed.standing)
         if refused == len(placed.standing):
             return unschedulable(messages.UNSCHEDULABLE)
-        status = self.feasible(group, Progress(len(self._state.groups.placed(group.key)) - refused, 0))
+        status = self.feasible(group, GroupProgress(len(self._state.groups.placed(group.key)) - refused, 0))
         return None if status is None else messages.infeasible(group, status, evaluated=True)
 
     def _renominate(self, pod: Pod, node_name: str) -> None:
@@ -242,7 +246,7 @@ class GroupPlacer:
         if node_name and self._state.nominated.node_of(pod) != node_name:
             self._state.nominated.add(pod, node_name)
 
-    def feasible(self, group: PodGroup, progress: Progress) -> Status | None:
+    def feasible(self, group: PodGroup, progress: GroupProgress) -> Status | None:
         """None if the group is worth running with so many pods; a Wait if it may yet be; else why not."""
         waiting: Status | None = None
         for plugin in self._feasibility:

@@ -11,20 +11,20 @@ from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError
 from kubesched.framework.groups import (
+    CandidatePlacement,
     GroupPostFilterResult,
-    Placement,
+    GroupProgress,
     PlacementFeasiblePlugin,
     PlacementGeneratePlugin,
     PodGroupPostFilterPlugin,
-    Progress,
     Proposal,
 )
 from kubesched.framework.plugin import PostFilterPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error, unschedulable
-from kubesched.scheduler.attempt.reserving import Reserving
+from kubesched.scheduler.attempt.scheduling_cycle import Reserving
 from kubesched.scheduler.groups import messages
-from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed, raise_missing
+from kubesched.scheduler.groups.placing import GroupPlacer, Member, PlacingResult, raise_missing
 
 
 class GroupProfile:
@@ -47,19 +47,21 @@ class GroupProfile:
             if isinstance(plugin, PodGroupPostFilterPlugin)
         ]
 
-    def place(self, group: PodGroup, members: Sequence[Member]) -> Placed:
+    def place(self, group: PodGroup, members: Sequence[Member]) -> PlacingResult:
         """Assume the pods of a group where they go best as a whole. If the group is feasible nowhere, none is."""
         if self._generator is None:
             return self.placer.place(group, members)
         generated = self._generator.placements(group, self.state)
         if isinstance(generated, Status):
-            return Placed(None, generated)
+            return PlacingResult(None, generated)
         if len(generated) == 1:
             placed = self.placer.place(group, members, self._without_needless_bounds(generated[0]))
             return self._rejected(group, placed, 1) or placed
         return self._estimated(group, members, generated) or self._tried(group, members, generated)
 
-    def _estimated(self, group: PodGroup, members: Sequence[Member], placements: Sequence[Placement]) -> Placed | None:
+    def _estimated(
+        self, group: PodGroup, members: Sequence[Member], placements: Sequence[CandidatePlacement]
+    ) -> PlacingResult | None:
         """The best placement without trying the others, or None if they must be tried.
 
         Where all pods are alike, and nodes have room for so many of them whatever else happens, how many would run in
@@ -75,7 +77,7 @@ class GroupProfile:
         feasible = []
         for placement in placements:
             count = min(len(members), int(np.minimum(room[placement.rows], len(members)).sum()))
-            if count and self.placer.feasible(group, Progress(before + count, 0)) is None:
+            if count and self.placer.feasible(group, GroupProgress(before + count, 0)) is None:
                 feasible.append(Proposal(placement, ((facts, count),)))
         if not feasible:
             return self._rejected(group, self.placer.place(group, members, placements[0]), len(placements))
@@ -86,7 +88,9 @@ class GroupProfile:
         self.placer.undo(placed)  # a Reserve plugin refused a pod, which nobody could foresee
         return None
 
-    def _tried(self, group: PodGroup, members: Sequence[Member], placements: Sequence[Placement]) -> Placed:
+    def _tried(
+        self, group: PodGroup, members: Sequence[Member], placements: Sequence[CandidatePlacement]
+    ) -> PlacingResult:
         """Try all placements, then take the best of those where the group is feasible."""
         tried = []
         missing: list[AnswersMissingError] = []
@@ -123,24 +127,28 @@ class GroupProfile:
         best = [i for i, total in enumerate(totals) if total == highest]
         return best[self._draw(len(best)) if len(best) > 1 else 0]
 
-    def _rejected(self, group: PodGroup, first: Placed, tried: int) -> Placed | None:
+    def _rejected(self, group: PodGroup, first: PlacingResult, tried: int) -> PlacingResult | None:
         """The outcome if the group is feasible nowhere: its pods are told what was wrong in the first placement."""
         if first.status is None or not first.status.is_rejection:
             return None
         first.status = messages.no_placement(group, tried, first.status)
         return first
 
-    def _without_needless_bounds(self, placement: Placement) -> Placement:
+    def _without_needless_bounds(self, placement: CandidatePlacement) -> CandidatePlacement:
         """A placement that has all nodes restricts nothing."""
         live = self.state.nodes.live[: self.state.nodes.size]
-        return placement if (live & ~placement.nodes).any() else Placement(placement.name, placement.nodes, is_all=True)
+        return (
+            placement
+            if (live & ~placement.nodes).any()
+            else CandidatePlacement(placement.name, placement.nodes, is_all=True)
+        )
 
-    def still_feasible(self, group: PodGroup, placed: Placed) -> Status | None:
+    def still_feasible(self, group: PodGroup, placed: PlacingResult) -> Status | None:
         """What is wrong with the group without the pods that were refused."""
         return self.placer.without_refused(group, placed)
 
     def post_filter(
-        self, group: PodGroup, members: Sequence[Member], placed: Placed
+        self, group: PodGroup, members: Sequence[Member], placed: PlacingResult
     ) -> tuple[GroupPostFilterResult | None, Status | None]:
         """Ask the plugins, one after another, whether room can be made for all of the group, which was not `placed`."""
         pods = [member.pod for member in members]
@@ -162,14 +170,16 @@ class GroupProfile:
 class _WhatIf:
     """The group, for plugins that make room for it."""
 
-    def __init__(self, profile: GroupProfile, group: PodGroup, members: Sequence[Member], before: Placed) -> None:
+    def __init__(
+        self, profile: GroupProfile, group: PodGroup, members: Sequence[Member], before: PlacingResult
+    ) -> None:
         """`before` is what came of placing the group without room being made."""
         decisions = before.decisions.values()
         self.failed = [(each.cycle, each.diagnosis) for each in decisions if each.diagnosis is not None]
         self._profile = profile
         self._group = group
         self._members = members
-        self._placed = Placed(None)
+        self._placed = PlacingResult(None)
 
     @property
     def assignments(self) -> Sequence[tuple[Pod, int]]:

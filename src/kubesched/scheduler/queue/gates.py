@@ -9,7 +9,8 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.framework.events import ClusterEvent
 from kubesched.framework.plugin import PreEnqueuePlugin
-from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.groups.queued_group import QueuedEntity
+from kubesched.scheduler.listener import Listeners
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.state.cluster import ClusterState
 
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Gates:
-    """Those of all profiles."""
+    """The PreEnqueue plugins of all profiles."""
 
     def __init__(
         self,
@@ -34,18 +35,22 @@ class Gates:
         self._listeners = listeners
         self._stopwatch = stopwatch
 
-    def hold_back(self, queued: QueuedPod) -> bool:
-        """Ask the gates, the one that held the pod back last first, and note on the pod which one does."""
+    def hold_back(self, entity: QueuedEntity, *, last_passed: bool = False) -> bool:
+        """Ask the plugins about every pod of the entity, and note on each pod which one holds it back, if one does.
+
+        `last_passed` if the one that held a pod back last was just asked, and does so no longer.
+        """
+        held_back = [queued for queued in entity.queued_pods if self._hold_back(queued, last_passed)]
+        return bool(held_back)
+
+    def _hold_back(self, queued: QueuedPod, last_passed: bool) -> bool:
         before = self._stopwatch() if self._listeners else 0.0
         profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
         gates = self._of_profile.get(profile, ())
         if last:
-            gates = sorted(gates, key=lambda gate: gate.name != last)
-        held_by = ""
-        for gate in gates:
-            if self._is_closed(gate, queued):
-                held_by = gate.name
-                break
+            others = [gate for gate in gates if gate.name != last]
+            gates = others if last_passed else [*(gate for gate in gates if gate.name == last), *others]
+        held_by = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
         queued.gating_plugin = held_by
         if held_by:
             queued.unschedulable_plugins.add(held_by)
@@ -55,40 +60,36 @@ class Gates:
         return bool(held_by)
 
     def passing(
-        self, waiting: Mapping[str, QueuedPod], event: ClusterEvent, change: Change[Any] | None
-    ) -> list[QueuedPod]:
-        """Those of the pods that the gate which held them back last lets pass, if one did.
+        self, waiting: Mapping[str, QueuedEntity], event: ClusterEvent, recheck: Recheck | None
+    ) -> list[QueuedEntity]:
+        """Those of the entities that the gates which held them back last let pass, if any did.
 
-        The others stay where they are. If there is a change, of all who have the same gate only those are asked for
-        whom it may open.
+        The others stay where they are. With `recheck`, all have the same gate, and if that names the pods to recheck,
+        only those are asked about.
         """
         before = self._stopwatch() if self._listeners else 0.0
-        gate = self._gate_of(next(iter(waiting.values())))
-        opened = None if change is None or gate is None else gate.pods_to_recheck(change)
-        asked = waiting if opened is None else {key: waiting[key] for key in opened if key in waiting}
-        passing = {key: queued for key, queued in asked.items() if not self._is_held(queued)}
+        first = next(iter(waiting.values()))
+        named = None if recheck is None else recheck.pods(first.scheduler_name, first.gating_plugin)
+        asked = waiting if named is None else {key: waiting[key] for key in named if key in waiting}
+        passing = {key: entity for key, entity in asked.items() if not self._is_held(entity)}
         if len(passing) < len(waiting):
-            held = [queued for key, queued in waiting.items() if key not in passing]
-            for queued in held if opened is None else ():
-                queued.flushed = False
+            held = [entity for key, entity in waiting.items() if key not in passing]
+            for entity in held if named is None else ():
+                entity.flushed = False
             seconds = (self._stopwatch() - before) / len(waiting) if self._listeners else 0.0
-            self._listeners.held_back(held, event.label, seconds)
+            pods = [queued for entity in held for queued in entity.queued_pods]
+            self._listeners.held_back(pods, event.label, seconds)
         return [*passing.values()]
 
-    def opened_by(self, profile: str, plugin: str, change: Change[Any]) -> Collection[str] | None:
-        """The pods by name that this gate may let pass because of the change; None if it cannot tell.
+    def gate(self, profile: str, plugin: str) -> PreEnqueuePlugin | None:
+        return self._named.get((profile, plugin))
 
-        Many preemptors wait while victims leave, and each that leaves would wake all of them.
-        """
-        gate = self._named.get((profile, plugin))
-        return None if gate is None else gate.pods_to_recheck(change)
-
-    def _gate_of(self, queued: QueuedPod) -> PreEnqueuePlugin | None:
-        return self._named.get((queued.pod.spec.scheduler_name, queued.gating_plugin))
-
-    def _is_held(self, queued: QueuedPod) -> bool:
-        gate = self._gate_of(queued)
-        return gate is not None and self._is_closed(gate, queued)
+    def _is_held(self, entity: QueuedEntity) -> bool:
+        return any(
+            (gate := self.gate(queued.scheduler_name, queued.gating_plugin)) is not None
+            and self._is_closed(gate, queued)
+            for queued in entity.waiting_pods
+        )
 
     def _is_closed(self, gate: PreEnqueuePlugin, queued: QueuedPod) -> bool:
         """Whether it is for the pod. One that breaks is, as in kube-scheduler one that answers an error."""
@@ -98,3 +99,27 @@ class Gates:
             log.exception("PreEnqueue plugin %s broke for pod %s, which waits", gate.name, queued.key)
             self._listeners.counted(_ERRORS, ("Pod",))
             return True
+
+
+class Recheck:
+    """One change of the cluster: which pods PreEnqueue plugins may let pass because of it. Each is asked once.
+
+    Many preemptors wait while victims leave, and each that leaves would wake all of them. kube-scheduler asks about
+    every pod, and so does the queue in PARITY mode: listeners hear of each.
+    """
+
+    def __init__(self, gates: Gates, change: Change[Any], *, asks: bool) -> None:
+        """Unless it `asks`, no plugin can tell."""
+        self._gates = gates
+        self._change = change
+        self._asks = asks
+        self._known: dict[tuple[str, str], Collection[str] | None] = {}
+
+    def pods(self, profile: str, plugin: str) -> Collection[str] | None:
+        """The keys of the pods that this plugin may let pass; None if it cannot tell."""
+        gate = self._gates.gate(profile, plugin) if self._asks and plugin else None
+        if gate is None:
+            return None
+        if (profile, plugin) not in self._known:
+            self._known[profile, plugin] = gate.pods_to_recheck(self._change)
+        return self._known[profile, plugin]

@@ -10,10 +10,11 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
-from kubesched.scheduler.listeners import Listeners
-from kubesched.scheduler.queue.queued_group import QueuedGroup
+from kubesched.scheduler.groups.queued_group import QueuedEntity
+from kubesched.scheduler.listener import Listeners
+from kubesched.scheduler.queue.in_flight import InFlight
+from kubesched.scheduler.queue.pending_classes import PendingClassIndex
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.waiting_groups import WaitingGroups
 from kubesched.state.cluster import ClusterState
 
 log = logging.getLogger(__name__)
@@ -37,14 +38,14 @@ class QueueingHints:
         self,
         state: ClusterState,
         interests: Mapping[str, Mapping[str, Sequence[Interest]]],
-        groups: WaitingGroups,
+        index: PendingClassIndex,
         listeners: Listeners,
         stopwatch: Callable[[], float],
     ) -> None:
         """`interests` are by profile and plugin."""
         self._state = state
         self._interests = interests
-        self._groups = groups
+        self._index = index
         self._awaited: dict[ClusterEvent, bool] = {}
         self._listeners = listeners
         self._stopwatch = stopwatch
@@ -53,14 +54,35 @@ class QueueingHints:
         """Whether any plugin registered such events."""
         known = self._awaited.get(event)
         if known is None:
-            registered = (self._groups.registered(profile, event) for profile in self._interests)
+            registered = (self._index.registered(profile, event) for profile in self._interests)
             known = self._awaited[event] = event.is_wildcard or any(registered)
         return known
 
-    def strategy(self, queued: QueuedPod, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
-        """What the plugins that rejected the pod make of the event."""
-        if isinstance(queued, QueuedGroup):
-            return self._group_strategy(queued, event, change)
+    def strategy(self, entity: QueuedEntity, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
+        """What the plugins that rejected the entity make of the event: of a group, those that gate a member."""
+        for queued in entity.waiting_pods:
+            strategy = self._pod_strategy(queued, event, change)
+            if strategy:
+                return strategy
+        return QueueingStrategy.SKIP
+
+    def after_flight(self, queued: QueuedPod, in_flight: InFlight) -> QueueingStrategy:
+        """What the events of the time when it was in flight mean to a pod that failed."""
+        if not queued.rejectors:
+            return QueueingStrategy.AFTER_BACKOFF
+        missed = in_flight.since(queued.identity)
+        if missed and self._listeners:
+            events = [each.event for each in missed]
+            self._listeners.caught_up(queued, events)
+        best = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
+        found = QueueingStrategy.SKIP
+        for each in missed:
+            found = max(found, self._pod_strategy(queued, *each))
+            if found is best:
+                break
+        return found
+
+    def _pod_strategy(self, queued: QueuedPod, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
         if not queued.rejectors:
             return QueueingStrategy.AFTER_BACKOFF
         if event.is_wildcard:
@@ -70,7 +92,7 @@ class QueueingHints:
         profile = queued.pod.spec.scheduler_name
         if profile not in self._interests:  # given to another scheduler: its turn is what makes it leave the queue
             return QueueingStrategy.AFTER_BACKOFF
-        registered, found = self._groups.registered(profile, event), QueueingStrategy.SKIP
+        registered, found = self._index.registered(profile, event), QueueingStrategy.SKIP
         for plugin in sorted(queued.rejectors):
             for interest in registered.get(plugin, ()):
                 if self._hint(queued, plugin, interest, event, change) is Hint.SKIP:
@@ -81,12 +103,6 @@ class QueueingHints:
                     return QueueingStrategy.AFTER_BACKOFF
                 found = QueueingStrategy.AFTER_BACKOFF
         return found
-
-    def _group_strategy(self, group: QueuedGroup, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
-        """An event wakes a group if it helps a member that holds it back."""
-        gated = (member for member in group.members.values() if member.is_gated)
-        strategies = (self.strategy(member, event, change) for member in gated)
-        return next((strategy for strategy in strategies if strategy), QueueingStrategy.SKIP)
 
     def _hint(
         self, queued: QueuedPod, plugin: str, interest: Interest, event: ClusterEvent, change: Change[Any]

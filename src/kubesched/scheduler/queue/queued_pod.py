@@ -1,60 +1,95 @@
-"""A pod in the queue, pods kept in an order, and how long a pod backs off."""
+"""A pod in the queue, what the queue keeps about every entity, and how long an entity backs off."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
 from kubesched.api.pod import Pod
 
 
-class QueuedPod:
-    """A pending pod and what became of its attempts so far."""
+class QueueEntry:
+    """What the queue keeps about an entity, be it a pod or a pod group."""
 
     __slots__ = (
-        "attempts",
         "backoff_until",
         "error_count",
-        "first_tried",
         "flushed",
         "flushed_at",
-        "found_no_node",
-        "gating_plugin",
         "identity",
         "key",
-        "pending_plugins",
-        "pod",
         "timestamp",
         "unschedulable_count",
-        "unschedulable_plugins",
+        "was_unschedulable",
     )
 
-    def __init__(self, pod: Pod, timestamp: float) -> None:
-        self.pod = pod
-        self.key = pod.key
-        self.identity = pod.identity
+    def __init__(self, key: str, identity: str, timestamp: float) -> None:
+        self.key = key
+        self.identity = identity
         self.timestamp = timestamp
-        """When the pod was added, or last came back from a failed attempt: its place in line."""
-        self.attempts = 0
+        """When it was added, or last came back from a failed attempt: its place in line."""
         self.unschedulable_count = 0
         """Attempts that ended with a rejection."""
         self.error_count = 0
         """Attempts in a row that ended with an error instead."""
-        self.first_tried: float | None = None
-        """When the first attempt began, if it was measured."""
         self.backoff_until: float | None = None
-        self.unschedulable_plugins: set[str] = set()
-        self.pending_plugins: set[str] = set()
-        self.gating_plugin = ""
         self.flushed = False
-        """Whether the pod was last woken only because it had waited so long."""
+        """Whether it was last woken only because it had waited so long."""
         self.flushed_at = 0.0
-        self.found_no_node = False
-        """Whether its last attempt failed because no node was good enough, so that one at an equal pod would, too.
+        self.was_unschedulable = False
+        """Whether the last attempt failed because no node fits, so that one at an equal pod would fail as well.
 
         No longer if something happened to this pod alone, such as a change of its own.
         """
+
+    @property
+    def backoff_stretch(self) -> float:
+        """By how much longer than others it may have to wait at most."""
+        return 1.0
+
+
+class QueuedPod(QueueEntry):
+    """A pending pod and what became of its attempts so far."""
+
+    __slots__ = ("attempts", "first_tried", "gating_plugin", "pending_plugins", "pod", "unschedulable_plugins")
+
+    def __init__(self, pod: Pod, timestamp: float) -> None:
+        super().__init__(pod.key, pod.identity, timestamp)
+        self.pod = pod
+        self.attempts = 0
+        self.first_tried: float | None = None
+        """When the first attempt began, if it was measured."""
+        self.unschedulable_plugins: set[str] = set()
+        self.pending_plugins: set[str] = set()
+        self.gating_plugin = ""
+        """The PreEnqueue plugin that holds the pod back."""
+
+    @property
+    def queued_pods(self) -> Collection[QueuedPod]:
+        """The pods of the entity."""
+        return (self,)
+
+    @property
+    def waiting_pods(self) -> Collection[QueuedPod]:
+        """The pods whose plugins say whether an event may help the entity."""
+        return (self,)
+
+    @property
+    def lookup_pod(self) -> Pod | None:
+        """The pod by which the entity is found for an event; None if no one pod tells what it waits for."""
+        return self.pod
+
+    @property
+    def sort_pod(self) -> Pod:
+        """The pod by which a QueueSort plugin finds the place of the entity."""
+        return self.pod
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.pod.spec.scheduler_name
+
+    @property
+    def priority(self) -> int:
+        return self.pod.priority
 
     @property
     def rejectors(self) -> set[str]:
@@ -62,79 +97,16 @@ class QueuedPod:
         return self.unschedulable_plugins | self.pending_plugins
 
     @property
-    def stands_alone(self) -> bool:
-        """Whether what wakes it cannot be told from what wakes pods that look the same."""
-        return False
-
-    @property
-    def backoff_stretch(self) -> float:
-        """By how much longer than others it may have to wait at most."""
-        return 1.0
-
-    @property
     def is_gated(self) -> bool:
         return self.gating_plugin != ""
 
-
-Entry = tuple[tuple[Any, ...], int, str]
-"""Of a heap: the pod's place in the order, a number of its own, and its name."""
-
-
-class OrderedPods:
-    """Pods by name, the first in a given order at hand. Entries that were removed or moved are skipped in time."""
-
-    def __init__(self, order: Callable[[QueuedPod], tuple[Any, ...]]) -> None:
-        self._order = order
-        self._pods: dict[str, tuple[int, QueuedPod]] = {}
-        self._heap: list[Entry] = []
-        self._entries = 0
-
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._pods
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return iter([pod for _, pod in self._pods.values()])
-
-    def get(self, key: str) -> QueuedPod | None:
-        return self._pods[key][1] if key in self._pods else None
-
-    def put(self, pod: QueuedPod) -> Entry:
-        """Add a pod, or find its new place after it changed. If its order cannot be told, all stays as it was."""
-        order = self._order(pod)
-        self._entries += 1
-        self._pods[pod.key] = (self._entries, pod)
-        entry = (order, self._entries, pod.key)
-        heapq.heappush(self._heap, entry)
-        return entry
-
-    def remove(self, key: str) -> QueuedPod | None:
-        found = self._pods.pop(key, None)
-        return found[1] if found else None
-
-    def first(self) -> QueuedPod | None:
-        while self._heap:
-            if self._is_current(self._heap[0]):
-                return self._pods[self._heap[0][2]][1]
-            heapq.heappop(self._heap)
-        return None
-
-    def pop(self) -> QueuedPod | None:
-        first = self.first()
-        return None if first is None else self.remove(first.key)
-
-    def _is_current(self, entry: Entry) -> bool:
-        known = self._pods.get(entry[2])
-        return known is not None and known[0] == entry[1]
-
-    def in_order(self) -> list[QueuedPod]:
-        return [pod for _, pod in sorted(self._pods.values(), key=lambda entry: (self._order(entry[1]), entry[0]))]
+    def take_off(self) -> Sequence[QueuedPod]:
+        """An attempt begins: the pods that are in flight now."""
+        return (self,)
 
 
 class Backoff:
-    """How long pods wait after they failed: twice as long each time. A longest wait of 0 means that none has to."""
+    """How long entities wait after they failed: twice as long each time. A longest wait of 0 means that none has to."""
 
     def __init__(self, clock: Callable[[], float], initial: float, longest: float, *, by_the_second: bool) -> None:
         """`by_the_second` lets all that ends within a second end together, so that the queue's order counts there."""
@@ -142,8 +114,8 @@ class Backoff:
         self._initial, self._longest = initial, longest
         self._by_the_second = by_the_second
 
-    def until(self, queued: QueuedPod) -> float:
-        """The moment until which the pod must wait; 0 if it need not."""
+    def until(self, queued: QueueEntry) -> float:
+        """The moment until which the entity must wait; 0 if it need not."""
         failures = queued.error_count or queued.unschedulable_count
         if not failures or not self._longest:
             return 0.0
@@ -152,7 +124,7 @@ class Backoff:
             queued.backoff_until = self._aligned(queued.timestamp + delay)
         return queued.backoff_until
 
-    def is_under_way(self, queued: QueuedPod) -> bool:
+    def is_under_way(self, queued: QueueEntry) -> bool:
         until = self.until(queued)
         return until > 0 and until >= self._aligned(self._clock())
 

@@ -1,13 +1,16 @@
-"""The scheduling queue: who is next, who must wait, and what wakes them.
+"""The scheduling queue: which entity is next, which must wait, and what wakes them.
 
-    added ──► active ──pop──► in flight ──► bound, gone
-                ▲                │ failed
-                │                ▼
-                ├── backoff ◄── error, or an event meanwhile
-                │      ▲
-                └──────┴── unschedulable ◄── rejected     (gated pods wait there too)
+    added ──► active ──────────pop──► in flight ──► bound, gone
+                ▲  retry queue ─pop──┘   │ failed
+                │      ▲                 │
+                │      │                 ├─► error backoff ─(time)─► active
+                ├──────┴── backoff ◄─────┤ an event came meanwhile
+                │      ▲      ▲          ▼
+                └──────┴──────┴── unschedulable     (gated pods wait there too)
 
-Every pending pod is in exactly one of these places.
+Every pending entity, a pod or a pod group, is in exactly one of these places. The retry queue has pods for which no
+node fit: there, and in backoff, a pod is passed over while its class is known to be unschedulable. Where a backoff may
+be cut short, pods are popped from backoff when nothing else is active.
 """
 
 from __future__ import annotations
@@ -17,85 +20,78 @@ from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
-from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
-from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
-from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
-from kubesched.scheduler.listeners import Listeners
-from kubesched.scheduler.queue.equal_pods import EqualPods
-from kubesched.scheduler.queue.gates import Gates
+from kubesched.api.pod_groups import PodGroup
+from kubesched.framework.client import SchedulerMode
+from kubesched.framework.events import ClusterEvent
+from kubesched.scheduler.cluster_events import (
+    ATTEMPT_FAILED,
+    BACKOFF_COMPLETE,
+    FORCED,
+    PENDING_POD_ADDED,
+    PENDING_POD_UPDATED,
+    POP_FROM_BACKOFF,
+    WAITED_TOO_LONG,
+    pod_events,
+)
+from kubesched.scheduler.groups.queued_group import QueuedEntity
+from kubesched.scheduler.listener import Listeners
+from kubesched.scheduler.queue.gates import Gates, Recheck
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
-from kubesched.scheduler.queue.passed_over import passed_over
+from kubesched.scheduler.queue.ordered_queues import DedupedQueue, OrderedQueue
+from kubesched.scheduler.queue.pending_classes import PendingClassIndex
 from kubesched.scheduler.queue.places import QueuePlaces
-from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod
+from kubesched.scheduler.queue.queued_pod import Backoff, QueuedPod
+from kubesched.scheduler.queue.settings import PluginIndex, QueueSettings
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods, subjects
-from kubesched.scheduler.queue.waiting_groups import OpenedBy, WaitingGroups
 from kubesched.state.cluster import ClusterState
-
-WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
-FORCED = ClusterEvent(Kind.ANY, Action.ALL, "ForceActivate")
-ATTEMPT_FAILED = "ScheduleAttemptFailure"
-BACKOFF_COMPLETE = "BackoffComplete"
-POP_FROM_BACKOFF = "PopFromBackoffQ"
 
 ACTIVE, BACKOFF, UNSCHEDULABLE = "Active", "Backoff", "Unschedulable"
 
-LONGEST_WAIT = 300.0
-"""Seconds after which an unschedulable pod is tried again even if nothing happened."""
-
 
 class SchedulingQueue(QueuePlaces):
-    """All pending pods of all profiles."""
+    """All pending entities of all profiles."""
 
     def __init__(
         self,
         state: ClusterState,
-        sorter: QueueSortPlugin,
-        gates: Mapping[str, Sequence[PreEnqueuePlugin]],
-        interests: Mapping[str, Mapping[str, Sequence[Interest]]],
-        *,
-        clock: Callable[[], float],
+        plugins: PluginIndex,
+        settings: QueueSettings,
         find: Callable[[str], Pod | None],
-        initial_backoff: float = 1.0,
-        max_backoff: float = 10.0,
-        longest_wait: float = LONGEST_WAIT,
-        spares_vain_attempts: bool = False,
-        is_busy: Callable[[], bool] = lambda: False,
         listeners: Listeners,
-        stopwatch: Callable[[], float] = lambda: 0.0,
+        classes: UnschedulableClasses,
     ) -> None:
-        """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod.
-
-        `spares_vain_attempts` lets pods wait, in backoff or after it, where an equal one has just been tried in vain.
-        While the scheduler `is_busy`, none is tried before its backoff is over.
-        `stopwatch` is for the durations that listeners get.
+        """`find` has the latest version of a pod by its key.
 
         If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
         way into it; if not, it ends to the moment, and they are held back on their way out.
         """
+        clock, stopwatch = settings.clock, settings.stopwatch
         self._state = state
-        self._sorter = sorter
-        self._gates = Gates(state, gates, listeners, stopwatch)
+        self._sorter = plugins.sorter
+        self._gates = Gates(state, plugins.gates, listeners, stopwatch)
         self._clock = clock
         self._find = find
         self._may_cut_backoff_short = state.features.backoff_cut_short
-        self._opened_by: OpenedBy = self._gates.opened_by if self._may_cut_backoff_short else lambda *_: None
-        self._waits = Backoff(clock, initial_backoff, max_backoff, by_the_second=self._may_cut_backoff_short)
-        self._longest_wait = longest_wait
-        self._active = OrderedPods(self._order)
-        self._is_busy = is_busy
-        self._spares = spares_vain_attempts and self._may_cut_backoff_short
-        self._backoff = EqualPods(
-            lambda pod: (self.backoff_until(pod), *self._order(pod)), self._kind_of, self._in_vain
+        self._waits = Backoff(
+            clock, settings.initial_backoff, settings.max_backoff, by_the_second=self._may_cut_backoff_short
         )
-        self._again = EqualPods(self._order, self._kind_of, self._in_vain)
-        self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
-        groups = WaitingGroups(state, interests)
-        self._unschedulable = UnschedulablePods(state, groups, self._hope)
-        self._hints = QueueingHints(state, interests, groups, listeners, stopwatch)
+        self._longest_wait = settings.longest_wait
+        self._active = OrderedQueue(self._order)
+        self._is_busy = settings.is_busy
+        self._skips_unschedulable = settings.mode is SchedulerMode.BATCHED and self._may_cut_backoff_short
+        self._classes = classes
+        classes.attach(self._mark_retryable)
+        known = classes.is_known_unschedulable
+        self._backoff = DedupedQueue(self._backoff_order, self._class_of, known)
+        self._retry_queue = DedupedQueue(self._order, self._class_of, known)
+        self._errors = OrderedQueue(lambda entity: (self._waits.until(entity), entity.key))
+        index = PendingClassIndex(state, plugins.interests)
+        self._unschedulable = UnschedulablePods(state, index, classes)
+        self._hints = QueueingHints(state, plugins.interests, index, listeners, stopwatch)
         self._in_flight = InFlight()
         self._listeners = listeners
-        self._stopwatch = stopwatch
 
     # -- pods come, change and go -------------------------------------------------------------------------------------
 
@@ -111,15 +107,14 @@ class SchedulingQueue(QueuePlaces):
                 self._in_flight.record(InFlightEvent(event, change))
             return
         for place in self._woken:
-            queued = place.get(new.key)
-            if queued is not None:
-                if queued.found_no_node and self._state.facts(queued.pod) is not self._state.facts(new):
-                    queued.found_no_node = False  # what it is now was never tried
+            if (queued := _pod(place.get(new.key))) is not None:
+                if queued.was_unschedulable and self._state.facts(queued.pod) is not self._state.facts(new):
+                    queued.was_unschedulable = False  # what it is now was never tried
                 queued.pod = new
-                place.put(queued)
                 self._update_nomination(old, new)
+                place.put(queued)
                 return
-        queued = self._unschedulable.get(new.key)
+        queued = _pod(self._unschedulable.get(new.key))
         if queued is None:
             self._to_active(QueuedPod(new, self._clock()), PENDING_POD_UPDATED.label)
             return
@@ -128,7 +123,7 @@ class SchedulingQueue(QueuePlaces):
         for event in events:
             strategy = self._hints.strategy(queued, event, change)
             if strategy:
-                queued.found_no_node = False  # its own change is not one of its equals
+                queued.was_unschedulable = False  # its own change is not one of its equals
             if self._requeue(queued, event.label, strategy) != UNSCHEDULABLE:
                 break
 
@@ -141,44 +136,49 @@ class SchedulingQueue(QueuePlaces):
                 return
         self._unschedulable.remove(key)
 
+    def group_changed(self, change: Change[PodGroup]) -> None:
+        """A PodGroup appeared, changed or went; of no interest where pods are scheduled one by one."""
+
     def gone(self, pod: Pod) -> None:
         """A pod that was being bound was deleted meanwhile: it is not pending again."""
         self._state.groups.gone(pod)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
-    def pop(self) -> tuple[QueuedPod, str] | None:
-        """The next pod and where it was. With nothing else to do, a rejected pod need not sit out its backoff.
+    def pop(self) -> tuple[QueuedEntity, Sequence[QueuedPod], str] | None:
+        """The next entity, its pods, which are in flight now, and the place where it was.
 
-        Where vain attempts are spared, who would only fail as an equal one did is not tried: see `EqualPods`.
+        With nothing else to do, a rejected pod need not sit out its backoff. A pod known to be unschedulable stays.
         """
         while True:
-            queued, place = self._pop_active(), "active"
-            if queued is None and self._may_try_early:
-                queued, place = self._backoff.pop_worth_trying(), "backoff"
-                if queued is not None:
-                    self._moved(queued, POP_FROM_BACKOFF, ACTIVE)
-            if queued is None:
+            entity, place = self._pop_active(), "active"
+            if entity is None and self._may_try_early:
+                entity, place = self._backoff.pop_retryable(), "backoff"
+                if entity is not None:
+                    self._moved(entity, POP_FROM_BACKOFF, ACTIVE)
+            if entity is None:
                 return None
-            if queued.identity in self._in_flight:
+            if entity.identity in self._in_flight:
                 continue  # the same pod cannot be tried twice at once
-            queued.attempts += 1
-            self._in_flight.begin(queued)
-            return queued, place
+            pods = entity.take_off()
+            for queued in pods:
+                queued.attempts += 1
+                self._in_flight.begin(queued)
+            return entity, pods, place
 
-    def _pop_active(self) -> QueuedPod | None:
-        """The first that is worth trying. Who is not keeps the place in line for when it is."""
-        active, again = self._active.first(), self._again.first_worth_trying()
-        if again is not None and (active is None or self._order(again) < self._order(active)):
-            return self._again.remove(again.key)
+    def _pop_active(self) -> QueuedEntity | None:
+        """Pops the first entity that may succeed. Pods known to fail stay in the queue."""
+        active, retryable = self._active.first(), self._retry_queue.first_retryable()
+        if retryable is not None and (active is None or self._order(retryable) < self._order(active)):
+            return self._retry_queue.remove(retryable.key)
         return None if active is None else self._active.remove(active.key)
 
     @property
     def has_next(self) -> bool:
         """Whether `pop` may have a pod."""
-        if self._active or self._again.first_worth_trying() is not None:
+        if self._active or self._retry_queue.first_retryable() is not None:
             return True
-        return self._may_try_early and self._backoff.first_worth_trying() is not None
+        return self._may_try_early and self._backoff.first_retryable() is not None
 
     @property
     def _may_try_early(self) -> bool:
@@ -202,28 +202,29 @@ class SchedulingQueue(QueuePlaces):
         queued.backoff_until = None
         queued.flushed = False
         queued.flushed_at = 0.0
-        place = self._requeue(queued, ATTEMPT_FAILED, self._strategy_after_flight(queued))
-        if place == UNSCHEDULABLE and self._spares and queued.found_no_node:
-            self._unschedulable.tried_in_vain(queued)
+        place = self._requeue(queued, ATTEMPT_FAILED, self._hints.after_flight(queued, self._in_flight))
+        if place == UNSCHEDULABLE and self._skips_unschedulable and queued.was_unschedulable:
+            self._unschedulable.mark_unschedulable(queued.key)
         self.done(queued.pod)
 
     def activate(self, pod: Pod) -> None:
         """Try a waiting pod at once; one in flight will be tried again."""
         waiting = self._unschedulable.get(pod.key)
         if waiting is not None:
-            waiting.found_no_node = False
+            waiting.was_unschedulable = False
             self._to_active(waiting, FORCED.label)
             return
-        waiting = self._backoff.remove(pod.key) or self._errors.remove(pod.key) or self._again.remove(pod.key)
+        places = (self._backoff, self._errors, self._retry_queue)
+        waiting = next((entity for place in places if (entity := place.remove(pod.key)) is not None), None)
         if waiting is not None:
-            waiting.found_no_node = False
+            waiting.was_unschedulable = False
             self._to_active(waiting, FORCED.label, gates_passed=self._may_cut_backoff_short)
         elif pod.identity in self._in_flight:
             self._in_flight.record(InFlightEvent(FORCED, Change(new=pod)))
 
     def open_gate(self, pod: Pod, plugin: str) -> bool:
         """The plugin holds the pod back no more: events may wake it again. Whether the pod waits for one."""
-        waiting = self._unschedulable.get(pod.key)
+        waiting = _pod(self._unschedulable.get(pod.key))
         if waiting is not None and waiting.gating_plugin == plugin:
             self._unschedulable.remove(waiting.key)
             waiting.gating_plugin = ""
@@ -233,43 +234,40 @@ class SchedulingQueue(QueuePlaces):
     # -- events and time ----------------------------------------------------------------------------------------------
 
     def move_all_to_active_or_backoff(
-        self, event: ClusterEvent, change: Change[Any], concerns: Callable[[Pod], bool] | None = None
+        self, event: ClusterEvent, change: Change[Any], concerns: Callable[[QueuedEntity], bool] | None = None
     ) -> None:
-        """An event in the cluster, and the change behind it: requeue the pods that it may help, if it concerns them."""
+        """An event in the cluster, and the change behind it: requeue entities that it may help, if it concerns them."""
         if not self._hints.is_awaited(event):
             return
-        waiting, passes_over = self._unschedulable.awaiting(event, change, self._opened_by)
-        for members in waiting:
-            concerned = members if concerns is None else {k: q for k, q in members.items() if concerns(q.pod)}
+        recheck = Recheck(self._gates, change, asks=self._skips_unschedulable)
+        for members in self._unschedulable.awaiting(event, change, recheck.pods):
+            concerned = members if concerns is None else {k: q for k, q in members.items() if concerns(q)}
             itself = subjects(change, concerned)
             alike = {k: q for k, q in concerned.items() if k not in itself} if itself else concerned
-            for pods in (alike, itself):  # one answer for the whole group, but for a pod that the change is about
-                if pods and (strategy := self._hints.strategy(next(iter(pods.values())), event, change)):
-                    self._requeue_all(pods, event, strategy, change)
-        for listener in self._listeners if passes_over else ():
-            found = passed_over(self._unschedulable, self._hints, self._opened_by, event, change, concerns)
-            listener.passed_over(found, event.label)
+            for entities in (alike, itself):  # one answer for the whole class, but for a pod that the change is about
+                if entities and (strategy := self._hints.strategy(next(iter(entities.values())), event, change)):
+                    self._requeue_all(entities, event, strategy, recheck)
         self._in_flight.record(InFlightEvent(event, change))
 
     def flush_backoff(self) -> None:
         """Pods whose backoff is over become active."""
-        due: list[QueuedPod] = []
+        due: list[QueuedEntity] = []
         for place in (self._backoff, self._errors):
-            while (queued := self._pop_if_due(place)) is not None:
-                due.append(queued)
-        for queued in due:
-            self._to_active(queued, BACKOFF_COMPLETE, gates_passed=self._may_cut_backoff_short)
+            while (entity := self._pop_if_due(place)) is not None:
+                due.append(entity)
+        for entity in due:
+            self._to_active(entity, BACKOFF_COMPLETE, gates_passed=self._may_cut_backoff_short)
 
     def flush_leftovers(self) -> None:
         """Pods that have waited too long are tried whether or not anything happened."""
         now = self._clock()
-        late = [q for q in self.unschedulable() if now - max(q.timestamp, q.flushed_at) > self._longest_wait]
-        for queued in late:
-            queued.flushed, queued.flushed_at = True, now
-            queued.found_no_node = False  # to be tried whoever was tried in vain
+        late = [q for q in self._waiting_entities() if now - max(q.timestamp, q.flushed_at) > self._longest_wait]
+        for entity in late:
+            entity.flushed, entity.flushed_at = True, now
+            entity.was_unschedulable = False  # to be tried whatever is known about its class
         if late:
-            pods = {queued.key: queued for queued in late}
-            self._requeue_all(pods, WAITED_TOO_LONG, QueueingStrategy.AFTER_BACKOFF)
+            entities = {entity.key: entity for entity in late}
+            self._requeue_all(entities, WAITED_TOO_LONG, QueueingStrategy.AFTER_BACKOFF)
             self._in_flight.record(InFlightEvent(WAITED_TOO_LONG, Change()))
 
     def backoff_until(self, queued: QueuedPod) -> float:
@@ -283,104 +281,90 @@ class SchedulingQueue(QueuePlaces):
         latest = self._find(pod.key)
         if name and latest is not None and not latest.spec.node_name:
             self._state.nominated.add(pod, name)
+        for place in (self._retry_queue, self._backoff) if self._skips_unschedulable else ():
+            if (queued := place.get(pod.key)) is not None:
+                place.put(queued)  # with a nominated node it is a class of its own
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _kind_of(self, queued: QueuedPod) -> Hashable:
-        """What is the same for pods of which one speaks for all: equal ones that no node was good enough for before."""
-        speaks_for_itself = not queued.found_no_node or queued.stands_alone or self._state.nominated.node_of(queued.pod)
-        return queued.key if speaks_for_itself else self._state.facts(queued.pod)
+    def _class_of(self, entity: QueuedEntity) -> Hashable:
+        """The equivalence class of a pod that was unschedulable; the entity's own key otherwise."""
+        pod = entity.lookup_pod
+        if pod is None or not entity.was_unschedulable or self._classes.is_nominated(pod):
+            return entity.key
+        return self._classes.class_of(pod)
 
-    def _in_vain(self, kind: Hashable) -> bool:
-        return self._unschedulable.is_in_vain(kind)
+    def _mark_retryable(self, equivalence_class: Hashable) -> None:
+        self._backoff.mark_retryable(equivalence_class)
+        self._retry_queue.mark_retryable(equivalence_class)
 
-    def _hope(self, kind: Hashable) -> None:
-        self._backoff.hope(kind)
-        self._again.hope(kind)
+    def _order(self, entity: QueuedEntity) -> tuple[Any, ...]:
+        return self._sorter.sort_key(entity.sort_pod, entity.timestamp)
 
-    def _order(self, queued: QueuedPod) -> tuple[Any, ...]:
-        return self._sorter.sort_key(queued.pod, queued.timestamp)
+    def _backoff_order(self, entity: QueuedEntity) -> tuple[Any, ...]:
+        return self._waits.until(entity), *self._order(entity)
 
-    def _pop_if_due(self, place: OrderedPods) -> QueuedPod | None:
+    def _pop_if_due(self, place: OrderedQueue) -> QueuedEntity | None:
         first = place.first()
         return None if first is None or self._waits.is_under_way(first) else place.pop()
 
     def _requeue_all(
         self,
-        waiting: Mapping[str, QueuedPod],
+        waiting: Mapping[str, QueuedEntity],
         event: ClusterEvent,
         strategy: QueueingStrategy,
-        change: Change[Any] | None = None,
+        recheck: Recheck | None = None,
     ) -> None:
-        """Pods by name. If a change is behind the event, all of them have the same gate."""
-        passing = [*waiting.values()]
-        if self._may_cut_backoff_short:
-            passing = self._gates.passing(waiting, event, change)
-        for queued in passing:
-            self._unschedulable.remove(queued.key)
-            self._requeue(queued, event.label, strategy)
+        """Entities by key. If a change is behind the event, all of them have the same gate."""
+        asks = self._may_cut_backoff_short
+        for entity in self._gates.passing(waiting, event, recheck) if asks else [*waiting.values()]:
+            self._unschedulable.remove(entity.key)
+            self._requeue(entity, event.label, strategy, last_passed=asks)
 
-    def _requeue(self, queued: QueuedPod, label: str, strategy: QueueingStrategy) -> str:
-        """Put a pod where it belongs, and say where that is."""
+    def _requeue(
+        self, entity: QueuedEntity, label: str, strategy: QueueingStrategy, *, last_passed: bool = False
+    ) -> str:
+        """Put an entity where it belongs, and say where that is. For `last_passed` see Gates."""
         if strategy is QueueingStrategy.SKIP:
-            self._to_unschedulable(queued, label)
+            self._to_unschedulable(entity, label)
             return UNSCHEDULABLE
-        if strategy is QueueingStrategy.AFTER_BACKOFF and self._waits.is_under_way(queued):
-            return BACKOFF if self._to_backoff(queued, label) else UNSCHEDULABLE
-        return ACTIVE if self._to_active(queued, label) else UNSCHEDULABLE
+        if strategy is QueueingStrategy.AFTER_BACKOFF and self._waits.is_under_way(entity):
+            return BACKOFF if self._to_backoff(entity, label, last_passed=last_passed) else UNSCHEDULABLE
+        return ACTIVE if self._to_active(entity, label, last_passed=last_passed) else UNSCHEDULABLE
 
-    def _to_active(self, queued: QueuedPod, label: str, *, gates_passed: bool = False) -> bool:
-        if not gates_passed and self._is_gated(queued):
-            if queued.key in self._unschedulable or not self._is_waiting(queued.key):
-                self._to_unschedulable(queued, label)
+    def _to_active(
+        self, entity: QueuedEntity, label: str, *, gates_passed: bool = False, last_passed: bool = False
+    ) -> bool:
+        if not gates_passed and self._gates.hold_back(entity, last_passed=last_passed):
+            if entity.key in self._unschedulable or not self._is_waiting(entity.key):
+                self._to_unschedulable(entity, label)
             return False
-        self._unschedulable.remove(queued.key)
-        self._backoff.remove(queued.key)
-        self._errors.remove(queued.key)
-        self._again.remove(queued.key)
-        (self._again if self._spares and queued.found_no_node else self._active).put(queued)
-        self._moved(queued, label, ACTIVE)
-        if label in (PENDING_POD_ADDED.label, PENDING_POD_UPDATED.label):
-            self.nominate(queued.pod, None)
+        self._remove(entity.key)
+        (self._retry_queue if self._skips_unschedulable and entity.was_unschedulable else self._active).put(entity)
+        self._moved(entity, label, ACTIVE)
+        if isinstance(entity, QueuedPod) and label in (PENDING_POD_ADDED.label, PENDING_POD_UPDATED.label):
+            self.nominate(entity.pod, None)
         return True
 
-    def _to_backoff(self, queued: QueuedPod, label: str) -> bool:
-        if self._may_cut_backoff_short and self._is_gated(queued):
-            self._to_unschedulable(queued, label)
+    def _to_backoff(self, entity: QueuedEntity, label: str, *, last_passed: bool = False) -> bool:
+        if self._may_cut_backoff_short and self._gates.hold_back(entity, last_passed=last_passed):
+            self._to_unschedulable(entity, label)
             return False
-        self._unschedulable.remove(queued.key)
-        (self._backoff if queued.rejectors else self._errors).put(queued)
-        self._moved(queued, label, BACKOFF)
+        self._unschedulable.remove(entity.key)
+        (self._backoff if entity.rejectors else self._errors).put(entity)
+        self._moved(entity, label, BACKOFF)
         return True
 
-    def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
-        if queued.is_gated:
-            queued.flushed = False
-        if queued.key not in self._unschedulable:
-            self._moved(queued, label, UNSCHEDULABLE)
-        self._unschedulable.put(queued)
+    def _to_unschedulable(self, entity: QueuedEntity, label: str) -> None:
+        if entity.is_gated:
+            entity.flushed = False
+        if entity.key not in self._unschedulable:
+            self._moved(entity, label, UNSCHEDULABLE)
+        self._unschedulable.put(entity)
 
-    def _moved(self, queued: QueuedPod, label: str, place: str) -> None:
-        self._listeners.moved(queued, label, place)
-
-    def _is_gated(self, queued: QueuedPod) -> bool:
-        return self._gates.hold_back(queued)
-
-    def _strategy_after_flight(self, queued: QueuedPod) -> QueueingStrategy:
-        """What the events of the time when it was in flight mean to a pod that failed."""
-        if not queued.rejectors:
-            return QueueingStrategy.AFTER_BACKOFF
-        missed = self._in_flight.since(queued.identity)
-        if missed and self._listeners:
-            events = [each.event for each in missed]
-            self._listeners.caught_up(queued, events)
-        best = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
-        found = QueueingStrategy.SKIP
-        for each in missed:
-            found = max(found, self._hints.strategy(queued, *each))
-            if found is best:
-                break
-        return found
+    def _moved(self, entity: QueuedEntity, label: str, place: str) -> None:
+        for queued in entity.queued_pods:
+            self._listeners.moved(queued, label, place)
 
     def _update_nomination(self, old: Pod, new: Pod) -> None:
         """A nomination that is not in the pod's status yet survives an update of the pod."""
@@ -388,3 +372,7 @@ class SchedulingQueue(QueuePlaces):
         kept = known if not old.status.nominated_node_name and not new.status.nominated_node_name else None
         self._state.nominated.remove(old)
         self.nominate(new, kept or None)
+
+
+def _pod(entity: QueuedEntity | None) -> QueuedPod | None:
+    return entity if isinstance(entity, QueuedPod) else None

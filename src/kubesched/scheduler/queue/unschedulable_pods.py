@@ -1,133 +1,132 @@
-"""Pods that wait for an event, by name and by group, and for which kinds of them another attempt would be in vain."""
+"""Entities that wait for an event, by key and by class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent
+from kubesched.scheduler.groups.queued_group import QueuedEntity
+from kubesched.scheduler.queue.pending_classes import PendingClass, PendingClassIndex, PodsToRecheck
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.waiting_groups import Group, OpenedBy, WaitingGroups
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 from kubesched.state.cluster import ClusterState
-from kubesched.state.facts import PodFacts
 
 
 class UnschedulablePods:
-    """Pods by name, and by group."""
+    """Entities by key, and by class."""
 
     def __init__(
-        self, state: ClusterState, groups: WaitingGroups, on_hope: Callable[[PodFacts], None] = lambda facts: None
+        self,
+        state: ClusterState,
+        index: PendingClassIndex,
+        classes: UnschedulableClasses,
     ) -> None:
-        """`on_hope` is called with those for which `is_in_vain` may no longer hold."""
         self._state = state
-        self._waiting = groups
-        self._on_hope = on_hope
-        self._in_vain: dict[Hashable, QueuedPod] = {}
-        """By their facts, the last pod that found no node; none if one of the same facts left since."""
-        self._pods: dict[str, tuple[QueuedPod, Group, Pod]] = {}
-        self._groups: dict[Group, tuple[int, dict[str, QueuedPod]]] = {}
+        self._index = index
+        self._unschedulable_classes = classes
+        self._entities: dict[str, tuple[QueuedEntity, PendingClass, Pod | None]] = {}
+        self._classes: dict[PendingClass, tuple[int, dict[str, QueuedEntity]]] = {}
         self._arrivals = 0
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self._entities)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._pods
+        return key in self._entities
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return iter([pod for pod, _, _ in self._pods.values()])
+        """All pods, those of groups among them."""
+        return iter([queued for entity in self.entities() for queued in entity.queued_pods])
 
-    def get(self, key: str) -> QueuedPod | None:
-        return self._pods[key][0] if key in self._pods else None
+    def entities(self) -> list[QueuedEntity]:
+        return [entity for entity, _, _ in self._entities.values()]
 
-    def put(self, pod: QueuedPod) -> None:
-        """Add a pod, or find its new group after it changed."""
-        spec, facts = pod.pod.spec, self._state.facts(pod.pod)
-        apart = (
-            pod.stands_alone
-            or spec.resource_claims
-            or pod.pending_plugins
-            or any(volume.ephemeral for volume in spec.volumes)
-        )
-        group = Group(facts, frozenset(pod.rejectors), pod.gating_plugin, pod.key if apart else "")
-        known = self._pods.get(pod.key)
-        # What a pod apart waits for may follow from its status, which makes no difference to its group.
-        if known is not None and known[1] == group and not apart:  # as most updates leave it
-            self._state.facts.release(known[2])
+    def get(self, key: str) -> QueuedEntity | None:
+        return self._entities[key][0] if key in self._entities else None
+
+    def put(self, entity: QueuedEntity) -> None:
+        """Add an entity, or find its new class after it changed."""
+        pod = entity.lookup_pod
+        pending = self._class_of(entity, pod)
+        known = self._entities.get(entity.key)
+        # What an entity waits for that is a class of its own may follow from its status, which is not in its class.
+        if known is not None and known[2] is not None and known[1] == pending and not pending.own_key:
+            self._state.facts.release(known[2])  # as most updates leave it
         else:
-            self.remove(pod.key)
-            if known is not None and known[1].facts is not facts:
-                pod.found_no_node = False  # what it is now was never tried
-        self._pods[pod.key] = (pod, group, pod.pod)
-        self._state.facts.hold(pod.pod, facts)
-        if group not in self._groups:
+            self.remove(entity.key)
+            if known is not None and known[1].facts is not pending.facts:
+                entity.was_unschedulable = False  # what it is now was never tried
+        self._entities[entity.key] = (entity, pending, pod)
+        if pod is not None and pending.facts is not None:
+            self._state.facts.hold(pod, pending.facts)
+        if pending not in self._classes:
             self._arrivals += 1
-            self._groups[group] = (self._arrivals, {})
-            self._waiting.put(group, None if pod.stands_alone else pod.pod)
-        self._groups[group][1][pod.key] = pod
+            self._classes[pending] = (self._arrivals, {})
+            self._index.put(pending, pod)
+        self._classes[pending][1][entity.key] = entity
 
-    def remove(self, key: str) -> QueuedPod | None:
-        found = self._pods.pop(key, None)
-        if found is None:
+    def _class_of(self, entity: QueuedEntity, pod: Pod | None) -> PendingClass:
+        facts, own_key = None, entity.key
+        if pod is not None:
+            facts = self._state.facts(pod)
+            has_claims = pod.spec.resource_claims or any(volume.ephemeral for volume in pod.spec.volumes)
+            own_key = entity.key if has_claims or any(each.pending_plugins for each in entity.queued_pods) else ""
+        return PendingClass(entity.scheduler_name, facts, frozenset(entity.rejectors), entity.gating_plugin, own_key)
+
+    def remove(self, key: str) -> QueuedEntity | None:
+        known = self._entities.pop(key, None)
+        if known is None:
             return None
-        queued, group, pod = found
-        self._state.facts.release(pod)
-        if self._in_vain.pop(group.facts, None) is not None:
-            self._on_hope(group.facts)
-        members = self._groups[group][1]
+        entity, pending, pod = known
+        if pod is not None:
+            self._unschedulable_classes.mark_retryable(self._unschedulable_classes.class_of(pod))
+            self._state.facts.release(pod)
+        members = self._classes[pending][1]
         del members[key]
         if not members:
-            del self._groups[group]
-            self._waiting.remove(group)
-        return queued
+            del self._classes[pending]
+            self._index.remove(pending)
+        return entity
 
-    def tried_in_vain(self, pod: QueuedPod) -> None:
-        """A pod that is here has just found no node. One apart says nothing about others."""
-        group = self._pods[pod.key][1]
-        if not group.apart and not group.gating_plugin:
-            self._in_vain[group.facts] = pod
+    def mark_unschedulable(self, key: str) -> None:
+        """A pod that is here has just found no node. One that is a class of its own says nothing about others."""
+        _, pending, pod = self._entities[key]
+        if pending.facts is not None and pod is not None and not pending.own_key and not pending.gating_plugin:
+            self._unschedulable_classes.mark_unschedulable(pod)
 
-    def is_in_vain(self, facts: Hashable) -> bool:
-        """Whether a pod with these facts would only fail as an equal one that was tried, and was not helped since.
-
-        Nor was any other of them: an event that helps one of those who were rejected earlier, and by others, counts.
-        One with a nominated node says nothing about others: there may be victims for them, too.
-        """
-        equal = self._in_vain.get(facts)
-        return equal is not None and not self._state.nominated.node_of(equal.pod)
-
-    def groups(self) -> list[tuple[Group, dict[str, QueuedPod]]]:
-        """All groups with their members, by name."""
-        return [(group, members) for group, (_, members) in self._groups.items()]
+    def classes(self) -> list[tuple[PendingClass, dict[str, QueuedEntity]]]:
+        """All classes with their entities, by key."""
+        return [(pending, members) for pending, (_, members) in self._classes.items()]
 
     def awaiting(
-        self, event: ClusterEvent, change: Change[Any], opened_by: OpenedBy
-    ) -> tuple[list[dict[str, QueuedPod]], bool]:
-        """The members, by name, of all groups that an event may help or is about, in order of arrival.
+        self, event: ClusterEvent, change: Change[Any], pods_to_recheck: PodsToRecheck
+    ) -> list[dict[str, QueuedEntity]]:
+        """The entities, by key, of all classes that an event may help or is about, in order of arrival.
 
-        Of groups that are held back by a gate which can tell, only those members for whom it may open; and whether
-        there are such groups.
+        Of classes that are held back by a PreEnqueue plugin which names pods to recheck, only those.
         """
-        if not self._groups:
-            return [], False
-        groups, released = self._waiting.find(event, change, opened_by)
+        if not self._classes:
+            return []
+        classes, rechecked = self._index.find(event, change, pods_to_recheck)
         for obj in change:
-            if isinstance(obj, Pod) and (known := self._pods.get(obj.key)) is not None:
-                groups[known[1]] = None
-        found = {group: self._groups[group] for group in groups}
-        for key in released or ():
-            if (known := self._pods.get(key)) is not None and (group := known[1]) not in groups and group.gating_plugin:
-                found.setdefault(group, (self._groups[group][0], {}))[1][key] = known[0]
-        return [members for _, members in sorted(found.values(), key=itemgetter(0))], released is not None
+            if isinstance(obj, Pod) and (known := self._entities.get(obj.key)) is not None:
+                classes[known[1]] = None
+        found = {pending: self._classes[pending] for pending in classes}
+        for key in rechecked:
+            known = self._entities.get(key)
+            if known is not None and (pending := known[1]) not in classes and pending.gating_plugin:
+                found.setdefault(pending, (self._classes[pending][0], {}))[1][key] = known[0]
+        return [members for _, members in sorted(found.values(), key=itemgetter(0))]
 
 
-def subjects(change: Change[Any], pods: Mapping[str, QueuedPod]) -> dict[str, QueuedPod]:
-    """Those of the pods, by name, that a change is about."""
+def subjects(change: Change[Any], entities: Mapping[str, QueuedEntity]) -> dict[str, QueuedEntity]:
+    """Those of the entities, by key, that a change is about."""
     return {
-        obj.key: queued
+        obj.key: entity
         for obj in change
-        if isinstance(obj, Pod) and (queued := pods.get(obj.key)) is not None and queued.identity == obj.identity
+        if isinstance(obj, Pod) and (entity := entities.get(obj.key)) is not None and entity.identity == obj.identity
     }

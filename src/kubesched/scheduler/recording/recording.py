@@ -19,8 +19,9 @@ from kubesched.api.custom import CustomObject
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config import SchedulerConfiguration, to_plain, without_secrets
-from kubesched.framework.client import Awaited, ClientError, ClusterClient, Json
+from kubesched.framework.client import Awaited, ClientError, ClusterClient, Json, SchedulerMode
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.secrets import AnnotationMask, open_private
 
@@ -39,12 +40,12 @@ class Recording(SchedulerListener):
         clock: Callable[[], float],
         *,
         with_annotations: bool = False,
-        spares_vain_attempts: bool = False,
+        mode: SchedulerMode = SchedulerMode.PARITY,
         on_broken: Callable[[Exception], None] | None = None,
     ) -> None:
         """Values of annotations are masked, unless they are asked for: a plugin of one's own may read them.
 
-        `spares_vain_attempts` is the scheduler's, on which depends who is tried when.
+        `mode` is the scheduler's, on which it depends which pod is tried when.
 
         If the file cannot be written (a full disk), the recording ends and `on_broken` is called with the cause:
         what is recorded must not suffer from it. Without an `on_broken` the cause is raised.
@@ -53,9 +54,10 @@ class Recording(SchedulerListener):
         self._is_over = False
         self._stream = stream
         self._clock = clock
+        self._group_draws: dict[str, Any] = {}
         self.masked: Callable[[dict[str, Any]], dict[str, Any]] = dict if with_annotations else AnnotationMask()
         shown = to_plain(without_secrets(configuration))
-        how = {"sparesVainAttempts": True} if spares_vain_attempts else {}
+        how = {"sparesVainAttempts": True} if mode is SchedulerMode.BATCHED else {}
         self._write({"format": FORMAT, "config": shown, "featureGates": configuration.features.changed, **how})
 
     def note(self, what: str, **details: Any) -> None:
@@ -74,8 +76,13 @@ class Recording(SchedulerListener):
     def popped(self, attempt: Attempt) -> None:
         self.note("pop", attempt=attempt.number, pod=attempt.queued.key)
 
+    def group_decided(self, attempt: GroupAttempt) -> None:
+        self._group_draws = {"draws": attempt.draws}
+
     def decided(self, attempt: Attempt) -> None:
-        self.note("decide", attempt=attempt.number, pod=attempt.queued.key, **described(attempt))
+        """With the first attempt at a pod of a group, what was drawn for all of them."""
+        draws, self._group_draws = self._group_draws, {}
+        self.note("decide", attempt=attempt.number, pod=attempt.queued.key, **described(attempt), **draws)
 
     def waiting(self, attempt: Attempt) -> None:
         self.note("wait", attempt=attempt.number, pod=attempt.queued.key)
@@ -202,5 +209,4 @@ def described(attempt: Attempt) -> dict[str, Any]:
         "among": decision.draw.among if decision else 1,
         "drawn": decision.draw.drawn if decision else 0,
         **({"ran_out": True} if attempt.ran_out is not None else {}),
-        **({"draws": attempt.group.draws} if attempt.group is not None and attempt.together[0] is attempt else {}),
     }

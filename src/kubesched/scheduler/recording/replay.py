@@ -16,10 +16,12 @@ from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.framework.client import CONFLICT, Awaited, ClientError, ClusterClient, Json
+from kubesched.framework.client import CONFLICT, Awaited, ClientError, ClusterClient, Json, SchedulerMode
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import Registry
+from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, Paused, Popped
+from kubesched.scheduler.groups.group_attempt import EntityAttempt
 from kubesched.scheduler.recording.recording import FORMAT, described, name_in, named
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
@@ -73,7 +75,10 @@ class Replay:
         self._draws: deque[int] = deque()
         """Those of a group, whose pods are decided all at once."""
         self._popped: deque[Attempt] = deque()
-        """Attempts that began together with one that the recording has named already."""
+        """Attempts of the pod group that was popped last, which the recording is yet to name."""
+        self._entity_of: dict[int, EntityAttempt] = {}
+        """By the number of an attempt in the recording, the attempt that it is decided with, until it is."""
+        self._last: EntityAttempt | None = None
         self._client = _RecordedClient(self._compare)
         self._open: dict[int, Attempt] = {}
         """Attempts that are not over, by the number that they have in the recording."""
@@ -100,7 +105,8 @@ class Replay:
         _, header = next(self._parsed(), (0, {}))
         if header.get("format") != FORMAT:
             raise ReplayError(f"line 1: expected a header with format {FORMAT!r}")
-        self._spares_vain_attempts = header.get("sparesVainAttempts") is True
+        is_batched = header.get("sparesVainAttempts") is True
+        self._mode = SchedulerMode.BATCHED if is_batched else SchedulerMode.PARITY
         try:
             features = config.Features.of(header.get("featureGates", {}))
             return config.from_plain(header["config"], features=features)
@@ -109,13 +115,15 @@ class Replay:
 
     def _begin(self, plugins: Registry) -> Scheduler:
         try:
-            return Scheduler(
+            return build_scheduler(
+                SchedulerSettings(
+                    clock=lambda: self._now,
+                    draw=lambda _: self._draws.popleft() if self._draws else self._drawn,
+                    mode=self._mode,
+                ),
                 self.configuration,
                 self._client,
-                clock=lambda: self._now,
-                draw=lambda _: self._draws.popleft() if self._draws else self._drawn,
-                plugins=plugins,
-                spares_vain_attempts=self._spares_vain_attempts,
+                plugins,
             )
         except ProfileError as error:
             raise ReplayError(f"line 1: config: {error}") from error
@@ -172,13 +180,15 @@ class Replay:
                 self._compare(f"outcome of {entry['pod']}", entry["outcome"], self._open.pop(entry["attempt"]).outcome)
 
     def _pop(self, entry: Entry) -> None:
-        if not self._popped and (next_one := self.scheduler.pop()) is not None:
-            self._popped.extend(next_one.together)
+        if not self._popped and (popped := self.scheduler.pop()) is not None:
+            self._last = popped
+            self._popped.extend(popped.attempts)
         attempt = self._popped.popleft() if self._popped else None
-        popped = attempt.queued.key if attempt else None
-        self._compare("next pod", entry["pod"], popped)
-        if attempt is not None and popped == entry["pod"]:
+        key = attempt.queued.key if attempt else None
+        self._compare("next pod", entry["pod"], key)
+        if attempt is not None and self._last is not None and key == entry["pod"]:
             self._open[entry["attempt"]] = attempt
+            self._entity_of[entry["attempt"]] = self._last
 
     def _decide(self, entry: Entry) -> None:
         attempt = self._open.get(entry["attempt"])
@@ -189,9 +199,10 @@ class Replay:
         ran_out = bool(entry.get("ran_out"))
         if ran_out:  # which time did: so it takes too long from the start
             attempt.spent = math.inf
-        if isinstance(attempt.state, Popped | Asking | Paused):  # of a group, the first one's turn was that of all
+        entity = self._entity_of.pop(entry["attempt"])
+        if isinstance(entity.state, Popped | Asking | Paused):  # with the first pod of a group, all are decided
             self._draws = deque(entry.get("draws", ()))
-            self.scheduler.decide(attempt)
+            self.scheduler.decide(entity)
         now = described(attempt)
         for what in ("phase", "node", "message", "victims", "among"):
             if ran_out and what == "message":

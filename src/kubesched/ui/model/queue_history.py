@@ -131,7 +131,7 @@ def counts_of(queue: SchedulingQueue) -> QueueCounts:
         len(members)
         for place in places["unschedulable"]
         if isinstance(place, UnschedulablePods)
-        for group, members in place.groups()
+        for group, members in place.classes()
         if group.gating_plugin
     )
     sizes = {name: sum(len(place) for place in parts) for name, parts in places.items()}

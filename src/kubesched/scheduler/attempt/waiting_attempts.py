@@ -1,16 +1,21 @@
-"""Attempts that wait for extenders: they are asked side by side, and their outcomes come in the order of the queue."""
+"""Attempts that cannot be decided at once: some wait for extenders, some take long and go on turn by turn.
+
+Extenders are asked side by side, and the outcomes come in the order of the queue.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import ExtenderError, Question
-from kubesched.scheduler.attempt.attempt import Attempt, Paused
+from kubesched.scheduler.attempt.attempt import Paused
+from kubesched.scheduler.groups.group_attempt import EntityAttempt
 
 AT_MOST = 16
 """So many pods wait for extenders at a time: a pod of higher priority that comes meanwhile gets its turn after them."""
@@ -20,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    attempt: Attempt
+    attempt: EntityAttempt
     asking: asyncio.Task[None] | None = None
     asked_all: bool = False
     """Whether no question is left before the pod's turn."""
@@ -45,26 +50,28 @@ class ExtenderTurns:
     def is_full(self) -> bool:
         return len(self._turns) >= AT_MOST
 
-    def join(self, attempt: Attempt) -> None:
+    def join(self, attempt: EntityAttempt) -> None:
         self._turns.append(_Turn(attempt))
 
-    def leave(self, attempt: Attempt) -> None:
+    def leave(self, attempt: EntityAttempt) -> None:
         """It is decided."""
         self._turns.remove(self._turn_of(attempt))
 
-    def ready(self) -> Attempt | None:
+    def ready(self) -> EntityAttempt | None:
         """An attempt to be decided now, or to look ahead."""
         for place, turn in enumerate(self._turns):
-            answers = turn.attempt.answers
-            assert answers is not None
-            answers.looks_ahead = place > 0
+            answers = turn.attempt.extender_answers
+            for each in answers:
+                each.looks_ahead = place > 0
             if isinstance(turn.attempt.state, Paused):
                 continue  # it is taken up again by itself
-            if turn.asking is None and (place == 0 or (not turn.asked_all and answers.may_look_ahead)):
+            if turn.asking is None and (
+                place == 0 or (not turn.asked_all and all(each.may_look_ahead for each in answers))
+            ):
                 return turn.attempt
         return None
 
-    def ask(self, attempt: Attempt, questions: Sequence[Question[Any, Any]]) -> None:
+    def ask(self, attempt: EntityAttempt, questions: Sequence[Question[Any, Any]]) -> None:
         """Ask what is open. Without a question the attempt waits for its turn."""
         turn = self._turn_of(attempt)
         turn.asked_all = not questions
@@ -83,7 +90,7 @@ class ExtenderTurns:
         turn.asking = None
         self._wake()
 
-    def _turn_of(self, attempt: Attempt) -> _Turn:
+    def _turn_of(self, attempt: EntityAttempt) -> _Turn:
         return next(turn for turn in self._turns if turn.attempt is attempt)
 
 
@@ -101,3 +108,28 @@ async def _ask(question: Question[Any, Any]) -> None:
     except Exception as error:  # an extender that breaks must not take the pod with it, let alone the scheduler
         log.exception("an extender broke")
         question.fail(ExtenderError(describe(error)))
+
+
+class PausedAttempts:
+    """In the order in which they paused. After each of their turns other pods get as long, if there are any: together
+    they take half of the time at most."""
+
+    def __init__(self) -> None:
+        self._attempts: deque[EntityAttempt] = deque()
+        self._not_before = 0.0
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    def add(self, attempt: EntityAttempt, now: float, took: float) -> None:
+        """Its turn is over, after so many seconds."""
+        self._attempts.append(attempt)
+        self._not_before = now + took
+
+    def is_due(self, now: float) -> bool:
+        """Whether the next may go on though other pods wait."""
+        return now >= self._not_before
+
+    def take(self) -> EntityAttempt | None:
+        """The next that goes on."""
+        return self._attempts.popleft() if self._attempts else None

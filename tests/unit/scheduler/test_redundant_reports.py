@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import tracemalloc
 
-from tests.unit.scheduler.world import World
+from tests.unit.scheduler.world import World, pop_pod
 
 from kubesched.api.pod import PersistentVolumeClaimSource, PodCondition, Volume
 from kubesched.framework.status import unschedulable
 from kubesched.scheduler.attempt.attempt import Failure
-from kubesched.scheduler.attempt.old_news import OldNews
+from kubesched.scheduler.attempt.failures import FailureReporter
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import PodBuilder, make_node, make_pod
 
-FITS_NOWHERE = Failure(unschedulable("full"), "full", found_no_node=True)
+FITS_NOWHERE = Failure(unschedulable("full"), "full", is_unschedulable_class=True)
 
 
 class Told:
@@ -21,10 +22,12 @@ class Told:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._news = OldNews(ClusterState(), lambda: self.now)
+        self.classes = UnschedulableClasses(ClusterState(), lambda: self.now)
+        world = World()
+        self._reporter = FailureReporter(world.queue, world.scheduler.pods.get, world.cluster, self.classes)
 
     def __call__(self, pod: PodBuilder, failure: Failure = FITS_NOWHERE) -> bool:
-        return not self._news.covers(pod.build(), failure)
+        return not self._reporter._is_redundant(pod.build(), failure)
 
 
 def waiting(name: str, reason: str = "Unschedulable") -> PodBuilder:
@@ -74,7 +77,7 @@ def test_error_and_nomination_are_told() -> None:
     told = Told()
     assert told(waiting("a"))
     assert told(waiting("b"), Failure(unschedulable("broken"), "broken"))
-    assert told(waiting("c"), Failure(unschedulable("full"), "full", nominated="n1", found_no_node=True))
+    assert told(waiting("c"), Failure(unschedulable("full"), "full", nominated="n1", is_unschedulable_class=True))
     assert told(waiting("d").nominated("n1"))
 
 
@@ -83,12 +86,12 @@ def test_what_is_remembered_is_forgotten_in_time() -> None:
     for number in range(1200):
         told.now = float(number)
         told(waiting("a").label(number=str(number)))
-    assert len(told._news._told) <= 1000
+    assert len(told.classes._reported) <= 1000
 
 
 def told_again(*, spares: bool) -> int:
     """How often one of five equal pods is told that it fits nowhere while two others leave one after the other."""
-    world = World(make_node("n1").capacity(cpu="2", pods=10), spares_vain_attempts=spares)
+    world = World(make_node("n1").capacity(cpu="2", pods=10), batched=spares)
     world.see(*(make_pod(name).requests(cpu="1").on("n1") for name in "xy"))
     world.see(*(make_pod(name).requests(cpu="1") for name in "abcde"))
     try_all(world)
@@ -101,12 +104,12 @@ def told_again(*, spares: bool) -> int:
 
 
 def try_all(world: World) -> None:
-    while (attempt := world.scheduler.pop()) is not None:
+    while (attempt := pop_pod(world.scheduler)) is not None:
         world.scheduler.decide(attempt)
         world.finish(attempt)
 
 
-def test_scheduler_that_spares_vain_attempts_tells_one_of_those_that_fail_again() -> None:
+def test_batched_scheduler_tells_one_of_those_that_fail_again() -> None:
     assert told_again(spares=True) == 1
 
 

@@ -7,17 +7,18 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.scheduler.world import World, names
+from tests.unit.scheduler.world import World, names, pop_pod
 
 from kubesched.api.pod import PodCondition
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import NodeView
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Status, unschedulable
-from kubesched.scheduler.queue.equal_pods import EqualPods
+from kubesched.scheduler.queue.ordered_queues import DedupedQueue
+from kubesched.scheduler.queue.pending_classes import PendingClassIndex
 from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.unschedulable_classes import UnschedulableClasses
 from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
-from kubesched.scheduler.queue.waiting_groups import WaitingGroups
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -34,7 +35,7 @@ def full_node(*pods: PodBuilder) -> list[NodeBuilder | PodBuilder]:
 
 def world_of_waiting(*waiting: PodBuilder, spares: bool = True, **settings: Any) -> World:
     """Pods that were all tried in vain, on a node with two others."""
-    world = World(*full_node(replica("x"), replica("y")), *waiting, spares_vain_attempts=spares, **settings)
+    world = World(*full_node(replica("x"), replica("y")), *waiting, batched=spares, **settings)
     for _ in waiting:
         world.tried()
     assert len(world.queue.unschedulable()) == len(waiting)
@@ -51,7 +52,7 @@ def world_of_rested(*waiting: PodBuilder, spares: bool = True, **settings: Any) 
 def tried_names(world: World) -> list[str]:
     """Who is tried until nobody is left to try."""
     tried = []
-    while (attempt := world.scheduler.pop()) is not None:
+    while (attempt := pop_pod(world.scheduler)) is not None:
         world.scheduler.decide(attempt)
         world.finish(attempt)
         tried.append(attempt.queued.pod.name)
@@ -68,7 +69,7 @@ def test_pod_is_not_tried_early_where_an_equal_one_was_tried_in_vain() -> None:
     assert world.tried().node == "n1"
     world.tried()
     assert not world.queue.has_next
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
     assert (names(world.queue.unschedulable()), names(world.queue.backoff())) == (["b"], ["c"])
 
 
@@ -78,7 +79,7 @@ def test_no_pod_is_tried_early_while_many_writes_are_under_way() -> None:
     leave(world, "x")
     world.scheduler.writes.under_way = 9
     assert not world.queue.has_next
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
     world.scheduler.writes.under_way = 8
     assert world.queue.has_next
     assert world.tried().node == "n1"
@@ -117,7 +118,7 @@ def test_pod_is_not_tried_after_its_backoff_either() -> None:
     world.tried()
     world.tried()
     world.pass_seconds(3)
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
     assert (names(world.queue.unschedulable()), names(world.queue.backoff())) == (["b", "c"], [])
 
 
@@ -216,14 +217,15 @@ def test_spared_pod_that_is_deleted_is_gone() -> None:
 
 def test_what_helps_one_that_others_rejected_lets_all_be_tried() -> None:
     state = ClusterState()
-    waiting = UnschedulablePods(state, WaitingGroups(state, {}))
+    classes = UnschedulableClasses(state)
+    waiting = UnschedulablePods(state, PendingClassIndex(state, {}), classes)
     by_one, by_another = (QueuedPod(replica(name).build(), 0.0) for name in "ab")
     by_one.unschedulable_plugins, by_another.unschedulable_plugins = {"TaintToleration"}, {"NodeResourcesFit"}
     for queued in (by_another, by_one):
         waiting.put(queued)
-        waiting.tried_in_vain(queued)
+        waiting.mark_unschedulable(queued.key)
     waiting.remove(by_another.key)
-    assert not waiting.is_in_vain(state.facts(by_one.pod))
+    assert not classes.is_known_unschedulable(state.facts(by_one.pod))
 
 
 class ByName(FilterPlugin):
@@ -246,12 +248,12 @@ def test_pod_of_another_kind_is_tried_early() -> None:
     world = world_of_waiting(replica("a"), replica("b"), replica("c"), replica("d").label(app="other"))
     leave(world, "x")
     assert [world.tried().queued.pod.name for _ in range(3)] == ["a", "b", "d"]
-    assert world.scheduler.pop() is None
+    assert pop_pod(world.scheduler) is None
 
 
 def test_pod_whose_equal_preempts_is_tried_early() -> None:
     """There may be victims for it, too."""
-    world = World(*full_node(replica("x").priority(100)), spares_vain_attempts=True)
+    world = World(*full_node(replica("x").priority(100)), batched=True)
     world.cluster.graceful = True
     world.see(replica("a").priority(10), replica("b").priority(10))
     world.tried()
@@ -260,17 +262,44 @@ def test_pod_whose_equal_preempts_is_tried_early() -> None:
     assert [len(world.tried().victims) for _ in range(2)] == [1, 1]
 
 
+def test_pod_is_tried_though_its_equal_failed_once_it_has_a_nominated_node() -> None:
+    """Room is kept for it, which is why the other one failed."""
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    assert tried_names(world) == ["a", "b"]  # one fits, the next fails; c would fail as b did
+    assert names(world.queue.unschedulable()) == ["b", "c"]
+    world.see(replica("c").nominated("n1"))
+    assert tried_names(world)[0] == "c"
+
+
+def test_pod_that_is_nominated_after_it_was_requeued_is_tried() -> None:
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    assert tried_names(world) == ["a", "b"]
+    world.queue.nominate(replica("c").build(), "n1")
+    assert tried_names(world) == ["c"]
+
+
+def test_failure_of_a_nominated_pod_says_nothing_about_its_equals() -> None:
+    state = ClusterState()
+    classes = UnschedulableClasses(state)
+    nominated = replica("a").nominated("n1").build()
+    classes.mark_unschedulable(nominated)
+    assert not classes.is_known_unschedulable(classes.class_of(nominated))
+
+
 def test_pod_that_became_the_equal_of_others_says_nothing_about_them() -> None:
     state = ClusterState()
-    waiting = UnschedulablePods(state, WaitingGroups(state, {}))
+    classes = UnschedulableClasses(state)
+    waiting = UnschedulablePods(state, PendingClassIndex(state, {}), classes)
     queued = QueuedPod(replica("a").build(), 0.0)
-    queued.found_no_node = True
+    queued.was_unschedulable = True
     waiting.put(queued)
-    waiting.tried_in_vain(queued)
-    assert waiting.is_in_vain(state.facts(queued.pod))
+    waiting.mark_unschedulable(queued.key)
+    assert classes.is_known_unschedulable(state.facts(queued.pod))
     queued.pod = replica("a").label(app="changed").build()
     waiting.put(queued)
-    assert not waiting.is_in_vain(state.facts(queued.pod))
+    assert not classes.is_known_unschedulable(state.facts(queued.pod))
 
 
 def test_deleted_pod_says_nothing_any_more() -> None:
@@ -288,10 +317,12 @@ def test_deleted_pod_says_nothing_any_more() -> None:
         max_size=60,
     )
 )
-def test_first_worth_trying_is_the_first_of_all_that_are_not_in_vain(steps: list[tuple[str, int, int]]) -> None:
+def test_first_retryable_is_the_first_whose_class_is_not_known_to_fail(
+    steps: list[tuple[str, int, int]],
+) -> None:
     in_vain: set[object] = set()
     order = attrgetter("timestamp")
-    kept = EqualPods(lambda pod: (order(pod),), lambda pod: pod.pod.priority, lambda kind: kind in in_vain)
+    kept = DedupedQueue(lambda pod: (order(pod),), lambda pod: pod.priority, lambda kind: kind in in_vain)
     known: dict[str, QueuedPod] = {}
     for action, number, kind in steps:
         match action:
@@ -303,16 +334,16 @@ def test_first_worth_trying_is_the_first_of_all_that_are_not_in_vain(steps: list
                 kept.remove(f"default/p{number}")
                 known.pop(f"default/p{number}", None)
             case "pop":
-                popped = kept.pop_worth_trying()
+                popped = kept.pop_retryable()
                 if popped is not None:
                     del known[popped.key]
             case "vain":
                 in_vain.add(kind)
             case "hope":
                 in_vain.discard(kind)
-                kept.hope(kind)
+                kept.mark_retryable(kind)
         worth = [pod for pod in known.values() if pod.pod.priority not in in_vain]
-        first = kept.first_worth_trying()
+        first = kept.first_retryable()
         assert (first is None) == (not worth)
         assert first is None or (first.timestamp == min(map(order, worth)) and first in worth)
         assert len(kept) == len(known)
@@ -350,7 +381,7 @@ def take_step(world: World, action: str, what: Any) -> None:
             world.pass_seconds(float(what))
         case "try":
             for _ in range(what):
-                if (attempt := world.scheduler.pop()) is not None:
+                if (attempt := pop_pod(world.scheduler)) is not None:
                     world.scheduler.decide(attempt)
                     world.finish(attempt)
 
@@ -365,7 +396,7 @@ def test_nobody_is_spared_who_would_find_a_node_whatever_happens(steps: list[tup
     for action, what in steps:
         take_step(world, action, what)
         if not world.queue.has_next:
-            for queued in world.queue.spared():
+            for queued in world.queue.skipped():
                 assert not world.scheduler.engine.decide(queued.pod).node, f"{queued.key} waits in vain"
     world.see(make_node("big").capacity(cpu="64", pods=110))
     for _ in range(12):

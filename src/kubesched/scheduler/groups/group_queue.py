@@ -16,11 +16,18 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.framework.groups import group_of, group_priority
 from kubesched.framework.status import Status
-from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
+from kubesched.scheduler.cluster_events import (
+    ATTEMPT_FAILED,
+    FORCED,
+    PENDING_POD_ADDED,
+    PENDING_POD_DELETED,
+    PENDING_POD_UPDATED,
+    pod_events,
+)
+from kubesched.scheduler.groups.queued_group import QueuedPodGroup
 from kubesched.scheduler.queue.hints import QueueingStrategy
-from kubesched.scheduler.queue.queued_group import QueuedGroup
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.scheduling_queue import ATTEMPT_FAILED, FORCED, UNSCHEDULABLE, SchedulingQueue
+from kubesched.scheduler.queue.scheduling_queue import UNSCHEDULABLE, SchedulingQueue
 
 
 class GroupQueue(SchedulingQueue):
@@ -28,16 +35,15 @@ class GroupQueue(SchedulingQueue):
 
     def __init__(self, *about: Any, **more: Any) -> None:
         super().__init__(*about, **more)
-        self._groups: dict[str, QueuedGroup] = {}
+        self._groups: dict[str, QueuedPodGroup] = {}
         """All groups with pending pods, by the key of their PodGroup; also those in flight."""
         self._incomplete: dict[str, QueuedPod] = {}
         """Pods whose PodGroup is not known, by their key. No gate is asked about them."""
 
     def places(self) -> dict[str, tuple[Collection[QueuedPod], ...]]:
         """Pods, not groups: that is what is counted."""
-        places = {name: tuple(map(_pods, of_name)) for name, of_name in super().places().items()}
-        places["unschedulable"] += (list(self._incomplete.values()),)
-        return places
+        of_name = {name: tuple(map(list, places)) for name, places in super().places().items()}
+        return {**of_name, "unschedulable": (*of_name["unschedulable"], self.incomplete())}
 
     def incomplete(self) -> list[QueuedPod]:
         """Pods that wait for their PodGroup to be made."""
@@ -72,7 +78,7 @@ class GroupQueue(SchedulingQueue):
         if not group.is_in_flight:
             self._member_updated(group, member, Change(old, new))
 
-    def _member_updated(self, group: QueuedGroup, member: QueuedPod, change: Change[Pod]) -> None:
+    def _member_updated(self, group: QueuedPodGroup, member: QueuedPod, change: Change[Pod]) -> None:
         """One that opens a gate, or that a plugin waited for, wakes the whole group."""
         if group.key not in self._unschedulable:
             self._reorder(group)
@@ -97,10 +103,12 @@ class GroupQueue(SchedulingQueue):
         group = self._groups.get(key)
         if group is None or group.remove(pod.key) is None or group.is_in_flight:
             return
-        if group.members:
-            self._reorder(group)
-        else:
+        if not group.members:
             self._forget(group)
+        elif group.key in self._unschedulable and not group.is_gated:  # its last gated member is gone
+            self._requeue(group, PENDING_POD_DELETED.label, QueueingStrategy.AFTER_BACKOFF)
+        else:
+            self._reorder(group)
 
     def group_changed(self, change: Change[PodGroup]) -> None:
         """A PodGroup appeared, changed or went: to be called when the state knows of it."""
@@ -110,7 +118,7 @@ class GroupQueue(SchedulingQueue):
             if group is not None and not group.is_in_flight:
                 self._take_apart(group)
         elif group is not None:
-            group.renew(change.new, self._priority_of(change.new, group.members.values()))
+            group.group, group.priority = change.new, self._priority_of(change.new, group.members.values())
             if not group.is_in_flight:
                 self._reorder(group)
         else:
@@ -120,22 +128,7 @@ class GroupQueue(SchedulingQueue):
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
-    def pop(self) -> tuple[QueuedPod, str] | None:
-        """As for pods. Who gets a group is to `take_off` its members, before anything else happens."""
-        popped = super().pop()
-        if popped is not None and isinstance(popped[0], QueuedGroup):
-            self._in_flight.end(popped[0].identity)
-        return popped
-
-    def take_off(self, group: QueuedGroup) -> list[QueuedPod]:
-        """The members of a group that was popped, in the order in which they are tried. They are in flight now."""
-        members = group.take_off()
-        for member in members:
-            member.attempts += 1
-            self._in_flight.begin(member)
-        return members
-
-    def attempted(self, group: QueuedGroup, failed: Iterable[QueuedPod], status: Status | None) -> None:
+    def attempted(self, group: QueuedPodGroup, failed: Iterable[QueuedPod], status: Status | None) -> None:
         """The attempt at a group is over: these members are pending still. Without a status it was a success."""
         group.is_in_flight = False
         came_meanwhile = bool(group.members)
@@ -155,7 +148,7 @@ class GroupQueue(SchedulingQueue):
         self._note_outcome(group, status, keeps_place=status is None and not came_meanwhile)
         self._requeue(group, ATTEMPT_FAILED, QueueingStrategy.AFTER_BACKOFF)
 
-    def _note_outcome(self, group: QueuedGroup, status: Status | None, *, keeps_place: bool) -> None:
+    def _note_outcome(self, group: QueuedPodGroup, status: Status | None, *, keeps_place: bool) -> None:
         if status is None:
             group.error_count = group.unschedulable_count = 0
         elif status.is_rejection:
@@ -165,9 +158,13 @@ class GroupQueue(SchedulingQueue):
             group.error_count += 1
         if not keeps_place:
             group.timestamp = self._clock()
-        group.backoff_until, group.gating_plugin = None, ""
-        group.unschedulable_plugins, group.pending_plugins = set(), set()
+        group.backoff_until = None
         group.flushed, group.flushed_at = False, 0.0
+
+    def backoff_until(self, queued: QueuedPod) -> float:
+        """A member backs off with its group."""
+        group = self._groups.get(group_key(queued.pod))
+        return super().backoff_until(queued) if group is None else self._waits.until(group)
 
     def add_unschedulable(self, queued: QueuedPod) -> None:
         """A pod that was to be bound comes back by itself, and joins its group."""
@@ -213,7 +210,7 @@ class GroupQueue(SchedulingQueue):
         group = self._groups.get(found.key)
         if group is None:
             priority = self._priority_of(found, (member,))
-            group = self._groups[found.key] = QueuedGroup(found, priority, member, self._clock())
+            group = self._groups[found.key] = QueuedPodGroup(found, priority, member, self._clock())
             self._requeue(group, label, QueueingStrategy.AFTER_BACKOFF)
         else:
             group.add(member)
@@ -221,58 +218,31 @@ class GroupQueue(SchedulingQueue):
                 self._joined(group, member, label)
         self.nominate(member.pod, None)
 
-    def _joined(self, group: QueuedGroup, member: QueuedPod, label: str) -> None:
+    def _joined(self, group: QueuedPodGroup, member: QueuedPod, label: str) -> None:
         """A newcomer that is gated holds the whole group back; the event of its coming may wake a group that is."""
         if group.key in self._unschedulable:
             self._unschedulable.put(group)
             return
-        if self._is_gated(member):
-            for place in (self._active, self._backoff, self._errors):
-                place.remove(group.key)
-            group.gating_plugin, group.unschedulable_plugins = member.gating_plugin, {member.gating_plugin}
+        if self._gates.hold_back(member):
+            self._remove(group.key)
             self._to_unschedulable(group, label)
         else:
             self._reorder(group)
 
-    def _reorder(self, group: QueuedGroup) -> None:
+    def _reorder(self, group: QueuedPodGroup) -> None:
         """It may have another place in line."""
         for place in (self._active, self._backoff, self._errors, self._unschedulable):
             if group.key in place:
                 place.put(group)
 
-    def _take_apart(self, group: QueuedGroup) -> None:
+    def _take_apart(self, group: QueuedPodGroup) -> None:
         """Its PodGroup is gone: its pods wait for another one."""
         self._incomplete.update(group.members)
         self._forget(group)
 
-    def _forget(self, group: QueuedGroup) -> None:
+    def _forget(self, group: QueuedPodGroup) -> None:
         del self._groups[group.group.key]
-        for place in (self._active, self._backoff, self._errors, self._unschedulable):
-            place.remove(group.key)
+        self._remove(group.key)
 
     def _priority_of(self, group: PodGroup, members: Iterable[QueuedPod]) -> int:
         return group_priority(group, (member.pod for member in members), self._state.features)
-
-    def _is_gated(self, queued: QueuedPod) -> bool:
-        """A group is held back if one of its members is. All are asked: what the last one waits for wakes the group."""
-        if not isinstance(queued, QueuedGroup):
-            return super()._is_gated(queued)
-        gated = [member for member in queued.members.values() if super(GroupQueue, self)._is_gated(member)]
-        queued.gating_plugin = gated[-1].gating_plugin if gated else ""
-        queued.unschedulable_plugins = {queued.gating_plugin} if gated else set()
-        return bool(gated)
-
-    def _moved(self, queued: QueuedPod, label: str, place: str) -> None:
-        for each in pods_of(queued):
-            super()._moved(each, label, place)
-
-
-def pods_of(queued: QueuedPod) -> Collection[QueuedPod]:
-    """The pods that an entity of the queue stands for."""
-    return queued.members.values() if isinstance(queued, QueuedGroup) else (queued,)
-
-
-def _pods(place: Collection[QueuedPod]) -> Collection[QueuedPod]:
-    if not any(isinstance(queued, QueuedGroup) for queued in place):
-        return place
-    return [pod for queued in place for pod in pods_of(queued)]

@@ -1,0 +1,145 @@
+"""An index of pending entities by the plugins that rejected them and by what they wait for.
+
+An event finds by it the classes that it may help, without a look at every pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kubesched.api.change import Change
+from kubesched.api.pod import Pod
+from kubesched.framework.events import ClusterEvent, Interest, Lookup
+from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import PodFacts
+
+
+class PendingClass(NamedTuple):
+    """What pods that wait for an event have in common: their facts, the plugins that rejected or gate them."""
+
+    scheduler_name: str
+    facts: PodFacts | None
+    """None for a pod group."""
+    rejectors: frozenset[str]
+    gating_plugin: str
+    own_key: str
+    """The key of an entity that is a class of its own: a pod group, or a pod whose name or status matters too."""
+
+
+Classes = dict[PendingClass, None]
+Registered = Mapping[str, Sequence[Interest]]
+"""By plugin, what it waits for of what happened."""
+PodsToRecheck = Callable[[str, str], Collection[str] | None]
+"""By profile and PreEnqueue plugin, the keys of pods that an event may let pass; None if the plugin cannot tell."""
+
+
+class PendingClassIndex:
+    """All classes of pending entities. Which plugins wait for what is by profile and plugin."""
+
+    def __init__(self, state: ClusterState, interests: Mapping[str, Registered]) -> None:
+        self._state = state
+        self._interests = interests
+        self._known: dict[tuple[str, ClusterEvent], dict[str, list[Interest]]] = {}
+        self._all: Classes = {}
+        self._for_any_event: Classes = {}
+        self._gated: dict[tuple[str, str], Classes] = {}
+        self._rejected: dict[tuple[str, str], Classes] = {}
+        self._by_what: dict[tuple[str, str, Lookup], dict[Hashable, Classes]] = {}
+        self._tokens: dict[PendingClass, list[tuple[tuple[str, str, Lookup], Hashable]]] = {}
+
+    def put(self, pending: PendingClass, pod: Pod | None) -> None:
+        """A class of pods like this one is new; None if no one pod can tell what it waits for."""
+        self._all[pending] = None
+        profile = pending.scheduler_name
+        if pending.gating_plugin and (pod is None or len(pending.rejectors) > 1):
+            # Only events that its gate waits for wake it, but then all plugins that rejected it are asked.
+            self._gated.setdefault((profile, pending.gating_plugin), {})[pending] = None
+            return
+        if not pending.rejectors or profile not in self._interests:
+            self._for_any_event[pending] = None
+            return
+        tokens = self._tokens[pending] = []
+        for plugin in pending.rejectors:
+            self._rejected.setdefault((profile, plugin), {})[pending] = None
+            if pod is not None:
+                for lookup in self._lookups(profile, plugin):
+                    key = (profile, plugin, lookup)
+                    tokens += [(key, token) for token in lookup.waits(pod, self._state)]
+        for key, token in tokens:
+            self._by_what.setdefault(key, {}).setdefault(token, {})[pending] = None
+
+    def remove(self, pending: PendingClass) -> None:
+        """Its last pod left."""
+        del self._all[pending]
+        profile = pending.scheduler_name
+        self._for_any_event.pop(pending, None)
+        _take(self._gated, (profile, pending.gating_plugin), pending)
+        for plugin in pending.rejectors:
+            _take(self._rejected, (profile, plugin), pending)
+        for key, token in self._tokens.pop(pending, ()):
+            if key in self._by_what:
+                _take(self._by_what[key], token, pending)
+                if not self._by_what[key]:
+                    del self._by_what[key]
+
+    def find(
+        self, event: ClusterEvent, change: Change[Any], pods_to_recheck: PodsToRecheck
+    ) -> tuple[Classes, list[str]]:
+        """The classes with a plugin that registered such events and may be helped by this one.
+
+        And pods by key, where a PreEnqueue plugin names those to recheck: the others that it gates are not looked at.
+        Pods that are themselves the subject of the change are not looked for.
+        """
+        if event.is_wildcard:
+            return dict(self._all), []
+        found = dict(self._for_any_event)
+        rechecked: list[str] = []
+        for profile in self._interests:
+            for plugin, interests in self.registered(profile, event).items():
+                if gated := self._gated.get((profile, plugin)):
+                    named = pods_to_recheck(profile, plugin)
+                    if named is None:
+                        found.update(gated)
+                    else:
+                        rechecked += named
+                rejected = self._rejected.get((profile, plugin))
+                if rejected:
+                    for classes in self._may_be_helped(profile, plugin, interests, change, rejected):
+                        found.update(classes)
+        return found, rechecked
+
+    def registered(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
+        """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
+        known = self._known.get((profile, event))
+        if known is None:
+            known = self._known[profile, event] = {}
+            for plugin, interests in self._interests[profile].items():
+                if matching := [interest for interest in interests if interest.event.covers(event)]:
+                    known[plugin] = matching
+        return known
+
+    def _may_be_helped(
+        self, profile: str, plugin: str, interests: Sequence[Interest], change: Change[Any], rejected: Classes
+    ) -> Iterator[Classes]:
+        for interest in interests:
+            brought = None if interest.lookup is None else interest.lookup.brings(*change, self._state)
+            if interest.lookup is None or brought is None:
+                yield rejected
+                return
+            by_token = self._by_what.get((profile, plugin, interest.lookup), {})
+            for token in brought if by_token else ():
+                yield by_token.get(token, {})
+
+    def _lookups(self, profile: str, plugin: str) -> Iterator[Lookup]:
+        for interest in self._interests[profile].get(plugin, ()):
+            if interest.lookup is not None:
+                yield interest.lookup
+
+
+def _take(classes: dict[Any, Classes], key: Hashable, pending: PendingClass) -> None:
+    found = classes.get(key)
+    if found is not None and pending in found:
+        del found[pending]
+        if not found:
+            del classes[key]
