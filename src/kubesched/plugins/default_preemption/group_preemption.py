@@ -10,7 +10,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.groups import GroupWhatIf, group_priority
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.plugins.default_preemption.candidates import Budgets
+from kubesched.plugins.default_preemption.candidates import EvictionBudgets
 from kubesched.plugins.default_preemption.group_units import Unit, split_by_budgets, units_below
 from kubesched.state.absence import Absence
 from kubesched.state.cluster import ClusterState
@@ -23,7 +23,7 @@ Assignments = Sequence[tuple[Pod, int]]
 
 
 @dataclass(frozen=True)
-class Room:
+class GroupRoom:
     """Where the pods of the group will go, and who has to leave before, the most important first."""
 
     assignments: Assignments
@@ -46,7 +46,7 @@ def is_leaving_for_another(pod: Pod) -> bool:
     return disruption is not None and disruption.status == "True" and disruption.reason == "PreemptionByScheduler"
 
 
-def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf) -> Room | Status:
+def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf) -> GroupRoom | Status:
     """The room that preemption would make, or why it would not help. The state is as before afterwards."""
     if any(pod.spec.preemption_policy == "Never" for pod in pods):
         return NEVER
@@ -54,7 +54,7 @@ def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if
     if not units:
         return NO_VICTIMS
     units.sort(key=lambda unit: unit.importance)
-    harmful, harmless = split_by_budgets(units, Budgets(state.objects))
+    harmful, harmless = split_by_budgets(units, EvictionBudgets(state.objects))
     with state.absence() as absence:
         away = _enough_away([*harmful, *harmless], 2 * len(pods), what_if, absence)
         if isinstance(away, Status):
@@ -66,7 +66,7 @@ def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if
         finally:
             what_if.leave()
     victims.sort(key=lambda unit: unit.importance)
-    return Room(assignments, tuple(pod for unit in victims for pod in unit.pods))
+    return GroupRoom(assignments, tuple(pod for unit in victims for pod in unit.pods))
 
 
 def _enough_away(units: Sequence[Unit], first: int, what_if: GroupWhatIf, absence: Absence) -> list[Unit] | Status:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kubesched.framework.groups import group_of, group_priority
-from kubesched.plugins.default_preemption.candidates import Budgets
+from kubesched.plugins.default_preemption.candidates import EvictionBudgets
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
 
@@ -51,7 +51,7 @@ def units_below(priority: int, state: ClusterState) -> list[Unit]:
     return single
 
 
-def split_by_budgets(units: Sequence[Unit], budgets: Budgets) -> tuple[list[Unit], list[Unit]]:
+def split_by_budgets(units: Sequence[Unit], budgets: EvictionBudgets) -> tuple[list[Unit], list[Unit]]:
     """Those whose going would break a disruption budget, if all went in this order; and the others."""
     breaking_pods, _ = budgets.split([pod for unit in units for pod in unit.pods])
     breaking = {pod.pod.identity for pod in breaking_pods}
