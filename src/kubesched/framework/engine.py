@@ -112,8 +112,7 @@ class Engine:
         cycle = Cycle(pod, self.state, watch, extender_answers, self.budget)
         if find is not None:
             cycle.latest = find(pod.key)
-        if candidate_rows is not None or not run_post_filter:
-            cycle.candidate_rows, cycle.run_post_filter = candidate_rows, run_post_filter
+        cycle.candidate_rows, cycle.run_post_filter = candidate_rows, run_post_filter
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         repeats = profile.repeats_failures and run_post_filter and not explain
         repeats = repeats and candidate_rows is None and extender_answers is None
@@ -197,9 +196,8 @@ class Engine:
         """Decide as for a pod with the same signature. Post-filters that declare nothing are asked."""
         cycle.skipped_filters = known.cycle.skipped_filters
         decision.outcome, decision.diagnosis, decision.trace = known.outcome, known.diagnosis, known.trace
-        if cycle.watch is not None:
-            cycle.watch.lap("PreFilter")
-            cycle.watch.lap("Filter")
+        cycle.lap("PreFilter")
+        cycle.lap("Filter")
         if not profile.undeclared:
             decision.post_filter, decision.post_filter_status = known.post_filter, known.post_filter_status
             cycle.lap("PostFilter", known.post_filter_status)
