@@ -5,15 +5,16 @@ their docstrings. A release that must change one says so in CHANGELOG.md. Everyt
 time. `kubesched.testing` is the front door for the tests of plugins, under the same promise.
 """
 
+from kubesched.api.change import Change
 from kubesched.api.custom import custom_kind
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.budget import Expense
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
-from kubesched.framework.diagnosis import FilterOutcome
+from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind, Lookup
-from kubesched.framework.nodes import Nodes, NodeView
+from kubesched.framework.nodes import Nodes, NodeView, WhatIf
 from kubesched.framework.plugin import (
     BindPlugin,
     Details,
@@ -25,6 +26,7 @@ from kubesched.framework.plugin import (
     PostFilterPlugin,
     PostFilterResult,
     PreBindPlugin,
+    Preemption,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreScorePlugin,
@@ -32,11 +34,13 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
     Section,
+    WhatIfRunner,
 )
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Code, Status, error, unresolvable, unschedulable
 from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.facts import StateKey
+from kubesched.state.pods import PlacedPod
 
 __all__ = [
     "MAX_NODE_SCORE",
@@ -45,12 +49,14 @@ __all__ = [
     "Action",
     "BindPlugin",
     "Bool",
+    "Change",
     "ClientError",
     "ClusterClient",
     "ClusterEvent",
     "Code",
     "Cycle",
     "Details",
+    "Diagnosis",
     "Expense",
     "ExplainPlugin",
     "FilterOutcome",
@@ -65,6 +71,7 @@ __all__ = [
     "NodeView",
     "Nodes",
     "PermitPlugin",
+    "PlacedPod",
     "PluginContext",
     "Pod",
     "PodFields",
@@ -75,6 +82,7 @@ __all__ = [
     "PreEnqueuePlugin",
     "PreFilterPlugin",
     "PreScorePlugin",
+    "Preemption",
     "QueueSortPlugin",
     "Reads",
     "ReservePlugin",
@@ -83,6 +91,8 @@ __all__ = [
     "Section",
     "StateKey",
     "Status",
+    "WhatIf",
+    "WhatIfRunner",
     "custom_kind",
     "error",
     "unresolvable",

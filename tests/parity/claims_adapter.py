@@ -14,7 +14,7 @@ from kubesched.framework.plugin import Plugin
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
 from kubesched.plugins.dynamic_resources.giving_back import idle_of
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.state.cluster import ClusterState
 
 Json = dict[str, Any]
@@ -94,7 +94,7 @@ def deallocatable(decision: Decision, plugin: Plugin | None) -> list[str]:
 
 def in_use(state: ClusterState) -> Json:
     """The devices in use, with pending allocations."""
-    ledger = state.companion(DeviceView).ledger
+    ledger = state.companion(ClusterDevices).ledger
     ledger.refresh()
     entry: Json = {}
     devices = sorted("/".join(device) for device in ledger.devices_in_use())

@@ -17,7 +17,7 @@ from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.shadow_groups import GroupJudge, InGroup
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
-from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, Question
+from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, ExtenderQuestion
 from kubesched.scheduler.attempt.waiting_attempts import answer
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
@@ -148,7 +148,7 @@ class Shadow(SchedulerListener):
         pod: Pod,
         theirs: str,
         answers: ExtenderAnswers,
-        questions: Sequence[Question[Any, Any]],
+        questions: Sequence[ExtenderQuestion[Any, Any]],
         within: Bool | None,
     ) -> None:
         """By the time extenders have answered the pod is on its node: it is taken off for as long as we decide."""
@@ -167,7 +167,7 @@ class Shadow(SchedulerListener):
                     state.apply(placed.pod)
 
     def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None, within: Bool | None) -> None:
-        decision = self._engine.decide(pod, explain=True, extender_answers=answers, within=within)
+        decision = self._engine.decide(pod, explain=True, extender_answers=answers, candidate_rows=within)
         self._note(compared(decision, theirs, self.now()))
 
     def _note(self, comparison: ShadowComparison) -> None:

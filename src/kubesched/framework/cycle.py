@@ -43,19 +43,19 @@ class Cycle:
     __slots__ = (
         "_notes",
         "budget",
+        "candidate_rows",
         "deferred",
         "extender_answers",
         "facts",
         "latest",
-        "makes_room",
         "pod",
         "priority",
+        "run_post_filter",
         "skipped_filters",
         "skipped_scores",
         "state",
         "watch",
         "watch_of_plugins",
-        "within",
     )
 
     def __init__(
@@ -79,9 +79,9 @@ class Cycle:
         self.extender_answers = extender_answers
         """None if no extender has a say about this pod."""
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
-        self.within: Bool | None = None
+        self.candidate_rows: Bool | None = None
         """The only rows that count; None for all. A group of pods may have to stay in one part of the cluster."""
-        self.makes_room = True
+        self.run_post_filter = True
         """Whether post-filters are asked if no node fits. For the pods of a group that is done for all together."""
         self._notes: dict[object, Any] = {}
         self.skipped_filters: frozenset[str] = _NOBODY
@@ -106,6 +106,10 @@ class Cycle:
                 return await self.watch_of_plugins.timed_wait(plugin, point, method, *about)
             answer = method(*about)
             return await answer if type(answer) is CoroutineType or isawaitable(answer) else answer
+
+    def request(self, resource: str) -> int:
+        """What the pod asks for of a resource: cpu in thousandths, all else in whole units."""
+        return self.facts.amount_of(resource)
 
     def start_lap(self) -> None:
         """What has passed since the last extension point belongs to none."""

@@ -27,7 +27,7 @@ from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.pre_filtering import PreFilterOutcome
 from kubesched.framework.profile import Profile
 from kubesched.framework.repeated import RepeatedFailures
-from kubesched.framework.sampling import Sample, Sampler
+from kubesched.framework.sampling import NodeSample, Sampler
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
@@ -94,15 +94,15 @@ class Engine:
         find: Callable[[str], Pod | None] | None = None,
         extender_answers: ExtenderAnswers | None = None,
         spent: float | None = None,
-        within: Bool | None = None,
-        makes_room: bool = True,
+        candidate_rows: Bool | None = None,
+        run_post_filter: bool = True,
     ) -> Decision:
         """Find the best node for a pod, or say why there is none. Nothing is changed.
 
         `find` has the latest version of a pod by its name, for plugins that make room; else this one is the latest.
         AnswersMissingError if extenders have to be asked first; then decide again with the same `extender_answers`.
         TurnOverError if it takes long and `spent` is given, the seconds that earlier turns took; then decide again.
-        For `within` and `makes_room` see Cycle.
+        For `candidate_rows` and `run_post_filter` see Cycle.
         """
         for follow in self.state.followers:
             follow()
@@ -113,11 +113,10 @@ class Engine:
         cycle = Cycle(pod, self.state, watch, extender_answers, self.budget)
         if find is not None:
             cycle.latest = find(pod.key)
-        if within is not None or not makes_room:
-            cycle.within, cycle.makes_room = within, makes_room
+        cycle.candidate_rows, cycle.run_post_filter = candidate_rows, run_post_filter
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
-        repeats = profile.repeats_failures and makes_room and not explain
-        repeats = repeats and within is None and extender_answers is None
+        repeats = profile.repeats_failures and run_post_filter and not explain
+        repeats = repeats and candidate_rows is None and extender_answers is None
         try:
             known = self._repeated.find(cycle, profile) if repeats else None
             if known is not None:
@@ -136,8 +135,8 @@ class Engine:
                 find=find,
                 extender_answers=extender_answers,
                 spent=spent,
-                within=within,
-                makes_room=makes_room,
+                candidate_rows=candidate_rows,
+                run_post_filter=run_post_filter,
             )
         except BudgetExceededError as exceeded:
             decision.outcome, decision.status = Outcome.ERROR, error(str(exceeded))
@@ -198,9 +197,8 @@ class Engine:
         """Decide as for a pod with the same signature. Post-filters that declare nothing are asked."""
         cycle.skipped_filters = known.cycle.skipped_filters
         decision.outcome, decision.diagnosis, decision.trace = known.outcome, known.diagnosis, known.trace
-        if cycle.watch is not None:
-            cycle.watch.lap("PreFilter")
-            cycle.watch.lap("Filter")
+        cycle.lap("PreFilter")
+        cycle.lap("Filter")
         if not profile.undeclared:
             decision.post_filter, decision.post_filter_status = known.post_filter, known.post_filter_status
             cycle.lap("PostFilter", known.post_filter_status)
@@ -241,9 +239,9 @@ class Engine:
         # The quick search gives no reasons; should extenders leave no node, those of all filters are due.
         if not explain and pre_filter.names is None and cycle.extender_answers is None:
             outcome = profile.filters.search(cycle, pre_filter.plan, asked)
-            if outcome is not None and cycle.within is not None:
-                outcome.restrict(outcome.feasible & cycle.within)
-        if outcome is None or (cycle.within is not None and not outcome.feasible.any()):
+            if outcome is not None and cycle.candidate_rows is not None:
+                outcome.restrict(outcome.feasible & cycle.candidate_rows)
+        if outcome is None or (cycle.candidate_rows is not None and not outcome.feasible.any()):
             considered, few = self._considered(cycle, pre_filter.names)
             outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain, asked=asked)
         decision.trace.filter_outcome = outcome
@@ -252,7 +250,7 @@ class Engine:
         if outcome.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, outcome.broken
             return
-        narrowed, answers = pre_filter.names is not None or cycle.within is not None, cycle.extender_answers
+        narrowed, answers = pre_filter.names is not None or cycle.candidate_rows is not None, cycle.extender_answers
         if answers is None:
             sample = self._sampler.sample(outcome, profile.percentage, narrowed, profile.one_is_enough)
         else:
@@ -275,7 +273,9 @@ class Engine:
         if explain or not decision.node:
             self._score(decision, cycle, profile, sample, explain)
 
-    def _score(self, decision: Decision, cycle: Cycle, profile: BoundProfile, sample: Sample, explain: bool) -> None:
+    def _score(
+        self, decision: Decision, cycle: Cycle, profile: BoundProfile, sample: NodeSample, explain: bool
+    ) -> None:
         """Score the nodes that fit and, unless the choice is made already, choose among the best."""
         scores = profile.scores.run(cycle, sample, explain=explain)
         decision.trace.scores = scores
@@ -296,14 +296,16 @@ class Engine:
         decision.draw = Draw(best.among, drawn)
         decision.node = names[best.row(drawn, scores.nodes)]
 
-    def _offer(self, answers: ExtenderAnswers, profile: BoundProfile, outcome: FilterOutcome, narrowed: bool) -> Sample:
+    def _offer(
+        self, answers: ExtenderAnswers, profile: BoundProfile, outcome: FilterOutcome, narrowed: bool
+    ) -> NodeSample:
         """The nodes found. The search moves on once in an attempt: what was offered to extenders stays offered."""
         names = self.state.nodes.names
         rows = answers.left_of_offered(outcome.feasible, names)
         if rows is not None:
             feasible = np.zeros(len(outcome.feasible), dtype=np.bool_)
             feasible[rows] = True
-            sample = Sample(feasible, len(rows), answers.evaluated)
+            sample = NodeSample(feasible, len(rows), answers.evaluated)
         else:
             sample = self._sampler.sample(outcome, profile.percentage, narrowed, profile.one_is_enough)
         found = [names[row] for row in np.flatnonzero(sample.feasible).tolist()]
@@ -311,7 +313,9 @@ class Engine:
         answers.offer(found, sample.evaluated, is_whole=is_whole)
         return sample
 
-    def _ask_extenders(self, answers: ExtenderAnswers, pod: Pod, outcome: FilterOutcome, sample: Sample) -> Sample:
+    def _ask_extenders(
+        self, answers: ExtenderAnswers, pod: Pod, outcome: FilterOutcome, sample: NodeSample
+    ) -> NodeSample:
         """What extenders leave of the nodes found; their rejections join the outcome."""
         table = self.state.nodes
         rejections = answers.rejections(Point.FILTER, pod, answers.found)
@@ -325,7 +329,7 @@ class Engine:
         outcome.restrict(outcome.feasible.copy())
         feasible = sample.feasible.copy()
         outcome.feasible[rows] = feasible[rows] = False
-        return Sample(feasible, sample.found - len(rows), sample.evaluated)
+        return NodeSample(feasible, sample.found - len(rows), sample.evaluated)
 
     def _considered(self, cycle: Cycle, names: Set[str] | None) -> tuple[Bool, list[int] | None]:
         """The rows to look at, and the same as a list if those are few that pre-filters left."""
@@ -339,7 +343,7 @@ class Engine:
 
     def _eligible(self, cycle: Cycle) -> Bool:
         live = self.state.nodes.live[: self.state.nodes.size]
-        return live if cycle.within is None else live & cycle.within
+        return live if cycle.candidate_rows is None else live & cycle.candidate_rows
 
     def _diagnose(
         self,
@@ -367,7 +371,7 @@ class Engine:
     def _post_filter(self, decision: Decision, cycle: Cycle, profile: BoundProfile, diagnosis: Diagnosis) -> None:
         decision.outcome = Outcome.UNSCHEDULABLE
         decision.diagnosis = diagnosis
-        if not cycle.makes_room:
+        if not cycle.run_post_filter:
             return
         known = decision.trace.post_filter_answers
         if known is None:

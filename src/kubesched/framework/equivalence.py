@@ -27,7 +27,7 @@ from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 
-K = TypeVar("K", bound="Kept")
+K = TypeVar("K", bound="CachedColumn")
 
 _BYTES_KEPT = 40 << 20
 _BYTES_PER_CLASS = 8_000
@@ -37,7 +37,7 @@ _MANY = 8
 """With more changed rows than this, columns are faster than one row after another."""
 
 
-class Kept(ABC):
+class CachedColumn(ABC):
     """Something per row, as of a position in a change log and in that of node objects."""
 
     __slots__ = ("log", "object_position", "position")
@@ -51,7 +51,7 @@ class Kept(ABC):
         """Work out these rows anew. False if a plugin broke on one, which is for others to judge."""
 
 
-class Passes(Kept):
+class CachedFilters(CachedColumn):
     """Which live rows pass all the filters of narrow scope."""
 
     __slots__ = ("_by_objects", "_by_pods", "passing")
@@ -110,17 +110,17 @@ class FilterGroup:
         self.signature = Signature(union_of(bound.plugin.filter_reads.pod for bound in filters))
 
 
-class Totals(Kept):
+class CachedScores(CachedColumn):
     """The weighted sum of scores of narrow scope: those by pods on a node, and those that are the same on all nodes."""
 
-    __slots__ = ("_of_passing", "_passing", "_plugins", "apart", "constant", "total")
+    __slots__ = ("_of_passing", "_passing", "_plugins", "constant", "total", "uncached")
 
     def __init__(
         self,
         total: Int32,
         plugins: BoundScores,
         constant: int,
-        apart: BoundScores,
+        uncached: BoundScores,
         log: ChangeLog[int],
         object_position: int,
     ) -> None:
@@ -128,7 +128,7 @@ class Totals(Kept):
         self._plugins = plugins
         self.total = total
         self.constant = constant
-        self.apart = apart
+        self.uncached = uncached
         """Scores by node objects that are not the same everywhere, or for equivalent pods: to be normalised over the
         nodes that fit."""
         self._passing: PassingRows | None = None
@@ -162,8 +162,8 @@ class EquivalenceCache:
     def __init__(self, state: ClusterState, answers: AnswerCache) -> None:
         self._state = state
         self._answers = answers
-        self._passes: RecentlyUsed[Passes] = _recently_used()
-        self._totals: RecentlyUsed[Totals] = _recently_used()
+        self._passes: RecentlyUsed[CachedFilters] = _recently_used()
+        self._totals: RecentlyUsed[CachedScores] = _recently_used()
 
     def passing_rows(self, cycle: Cycle, group: FilterGroup) -> PassingRows | None:
         """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin."""
@@ -171,7 +171,7 @@ class EquivalenceCache:
         passes = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, group.filters)
         return None if passes is None else passes.passing
 
-    def totals(self, cycle: Cycle, group: ScoreGroup) -> Totals | None:
+    def totals(self, cycle: Cycle, group: ScoreGroup) -> CachedScores | None:
         """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
         key = (group.signature.of(cycle.pod, cycle.facts), group)
         return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group.scores)
@@ -198,7 +198,7 @@ class EquivalenceCache:
         kept.put(key, new, max(16, _BYTES_KEPT // (2 * (bytes_per_row * size + _BYTES_PER_CLASS))))
         return new
 
-    def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[BoundFilter, ...]) -> Passes | None:
+    def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[BoundFilter, ...]) -> CachedFilters | None:
         table = self._state.nodes
         by_objects = table.live[: table.size].copy()
         by_pods = tuple(bound for bound in filters if bound.plugin.filter_reads.cluster is not Scope.NODE_OBJECT)
@@ -216,14 +216,14 @@ class EquivalenceCache:
             else:
                 rows = rows & answer.passes
         log = self._answers.log_of(*(bound.plugin.filter_reads.cluster for bound in by_pods))
-        passes = Passes(by_objects, rows & by_objects, by_pods, log, table.object_changes.position)
+        passes = CachedFilters(by_objects, rows & by_objects, by_pods, log, table.object_changes.position)
         return self._keep(self._passes, key, passes, bytes_per_row=2)
 
-    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: BoundScores) -> Totals | None:
+    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: BoundScores) -> CachedScores | None:
         table = self._state.nodes
         total: Any = np.zeros(table.size, dtype=np.int32)
         constant = 0
-        by_pods, apart = [], []
+        by_pods, uncached = [], []
         for bound in scores:
             answer, score = bound.cached_answer(cycle)
             if bound.plugin.score_reads.cluster is not Scope.NODE_OBJECT:
@@ -235,9 +235,9 @@ class EquivalenceCache:
             if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE and answer.is_signed:
                 constant += score * bound.weight
             else:
-                apart.append(bound)
+                uncached.append(bound)
         log = self._answers.log_of(*(bound.plugin.score_reads.cluster for bound in by_pods))
-        totals = Totals(total, tuple(by_pods), constant, tuple(apart), log, table.object_changes.position)
+        totals = CachedScores(total, tuple(by_pods), constant, tuple(uncached), log, table.object_changes.position)
         return self._keep(self._totals, key, totals, bytes_per_row=8)
 
 

@@ -103,7 +103,7 @@ class Point(Enum):
     PREEMPTION = "preemption"
 
 
-class Question(Generic[Subject, Answer]):
+class ExtenderQuestion(Generic[Subject, Answer]):
     """One question to one extender: open until `ask` is over."""
 
     def __init__(self, verb: Callable[[Pod, Subject], Coroutine[Any, Any, Answer]], pod: Pod, about: Subject) -> None:
@@ -143,7 +143,7 @@ class Question(Generic[Subject, Answer]):
 class AnswersMissingError(NotDecidedError):
     """There is no decision before these questions are answered; none if the pod has to wait for its turn."""
 
-    def __init__(self, questions: Sequence[Question[Any, Any]]) -> None:
+    def __init__(self, questions: Sequence[ExtenderQuestion[Any, Any]]) -> None:
         super().__init__("extenders have not answered yet")
         self.questions = questions
 
@@ -174,7 +174,7 @@ class ExtenderAnswers:
         self._lost = frozenset[str]()
         self._interested = interested
         self._node_of = node_of
-        self._asked: dict[tuple[Point, int], Question[Any, Any]] = {}
+        self._asked: dict[tuple[Point, int], ExtenderQuestion[Any, Any]] = {}
 
     @property
     def may_look_ahead(self) -> bool:
@@ -272,10 +272,10 @@ class ExtenderAnswers:
 
     def about_victims(
         self, extender: Extender, pod: Pod, victims: Mapping[str, NodeVictims]
-    ) -> Question[Mapping[str, NodeVictims], Mapping[str, SparedVictims]]:
+    ) -> ExtenderQuestion[Mapping[str, NodeVictims], Mapping[str, SparedVictims]]:
         """The question as it was asked, which may have been about other victims."""
         key = (Point.PREEMPTION, self._interested.index(extender))
-        return self._asked.setdefault(key, Question(extender.process_preemption, pod, victims))
+        return self._asked.setdefault(key, ExtenderQuestion(extender.process_preemption, pod, victims))
 
     def _question(
         self,
@@ -284,10 +284,10 @@ class ExtenderAnswers:
         verb: Callable[[Pod, Sequence[Node]], Coroutine[Any, Any, Answer]],
         pod: Pod,
         names: Sequence[str],
-    ) -> Question[Sequence[Node], Answer]:
+    ) -> ExtenderQuestion[Sequence[Node], Answer]:
         key = (point, self._interested.index(extender))
         if key not in self._asked:
-            self._asked[key] = Question(verb, pod, [self._node_of(name) for name in names])
+            self._asked[key] = ExtenderQuestion(verb, pod, [self._node_of(name) for name in names])
         return self._asked[key]
 
 

@@ -17,7 +17,7 @@ from kubesched.framework.errors import PluginError
 from kubesched.framework.nodes import FewNodes, Nodes, WhatIf
 from kubesched.framework.nominated import NominatedColumns
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
-from kubesched.framework.pre_filtering import Plan, PreFilterOutcome
+from kubesched.framework.pre_filtering import FilterPlan, PreFilterOutcome
 from kubesched.framework.status import SKIP, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, Rows
@@ -45,8 +45,8 @@ class FilterRunner:
         self._bound = tuple(BoundFilter(plugin, state, answers) for plugin in filters)
         self._answers = answers
         self._equivalence = equivalence
-        self._plan_key = StateKey[Plan]("filters")
-        self._plans: dict[frozenset[str], Plan] = {}
+        self._plan_key = StateKey[FilterPlan]("filters")
+        self._plans: dict[frozenset[str], FilterPlan] = {}
         self._groups: dict[tuple[BoundFilter, ...], FilterGroup] = {}
         self._skips: dict[tuple[frozenset[str], tuple[str, ...]], frozenset[str]] = {}
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
@@ -94,7 +94,7 @@ class FilterRunner:
         cycle.skipped_filters = self._skipped(plan, skipped)
         return outcome
 
-    def _skipped(self, plan: Plan | None, skipped: list[str]) -> frozenset[str]:
+    def _skipped(self, plan: FilterPlan | None, skipped: list[str]) -> frozenset[str]:
         """All that are skipped; mostly the same, so they are one object, which is a cheap key."""
         if plan is None:
             return frozenset(skipped)
@@ -104,21 +104,21 @@ class FilterRunner:
             found = self._skips[key] = plan.skipped.union(skipped)
         return found
 
-    def _skipped_before(self, last: BoundPreFilter, plan: Plan | None, skipped: list[str]) -> frozenset[str]:
+    def _skipped_before(self, last: BoundPreFilter, plan: FilterPlan | None, skipped: list[str]) -> frozenset[str]:
         """Plugins that come after the one that rejected the pod were not asked, and so did not skip it."""
         asked = {plugin.name for plugin in self.pre_filters[: self.pre_filters.index(last)]}
         return self._skipped(plan, skipped) & asked
 
-    def _plan(self, skipped: frozenset[str]) -> Plan:
+    def _plan(self, skipped: frozenset[str]) -> FilterPlan:
         plan = self._plans.get(skipped)
         if plan is None:
             plan = self._plans[skipped] = self._plan_without(skipped)
         return plan
 
-    def _plan_without(self, skipped: frozenset[str]) -> Plan:
+    def _plan_without(self, skipped: frozenset[str]) -> FilterPlan:
         filters = tuple(bound for bound in self._bound if bound.name not in skipped)
         narrow = tuple(bound for bound in filters if _is_narrow(bound.plugin))
-        return Plan(
+        return FilterPlan(
             skipped,
             tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),
             filters,
@@ -129,7 +129,7 @@ class FilterRunner:
 
     # -- all rows -----------------------------------------------------------------------------------------------------
 
-    def search(self, cycle: Cycle, plan: Plan | None, asked: Asked) -> FilterOutcome | None:
+    def search(self, cycle: Cycle, plan: FilterPlan | None, asked: Asked) -> FilterOutcome | None:
         """The live rows that fit, without the rejections of the others; None if that must be asked in full.
 
         The usual case, made short: filters of narrow scope are answered together for all equivalent pods. What others
@@ -324,7 +324,7 @@ class FilterRunner:
         What looks at node objects says the same as before, and what looks at totals is asked about all rows at once.
         Filters that look at pods are asked again, row by row, where they depend on one of those pods.
         """
-        ahead = self.state.companion(NominatedColumns).ahead_of(cycle.pod, cycle.priority)
+        ahead = self.state.companion(NominatedColumns).at_or_above(cycle.pod, cycle.priority)
         which = np.flatnonzero(among[ahead.rows])
         if not len(which):
             return

@@ -11,7 +11,14 @@ from typing import Any
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework.extender import AnswersMissingError, Extender, ExtenderAnswers, Filtered, Point, Question
+from kubesched.framework.extender import (
+    AnswersMissingError,
+    Extender,
+    ExtenderAnswers,
+    ExtenderQuestion,
+    Filtered,
+    Point,
+)
 from kubesched.state.columns import Bool
 
 Verb = Callable[[Pod, Sequence[Node]], Coroutine[Any, Any, Any]]
@@ -37,25 +44,25 @@ class GroupAnswers(ExtenderAnswers):
 
     def _question(
         self, point: Point, extender: Extender, verb: Verb, pod: Pod, names: Sequence[str]
-    ) -> Question[Sequence[Node], Any]:
+    ) -> ExtenderQuestion[Sequence[Node], Any]:
         pieces = self._pieces.setdefault((point, self._interested.index(extender)), _Pieces(verb, pod))
         pieces.cover(names, self._node_of)
         return pieces
 
 
-class _Pieces(Question[Sequence[Node], Any]):
+class _Pieces(ExtenderQuestion[Sequence[Node], Any]):
     """One question, asked in pieces: each about nodes that no earlier one was about."""
 
     def __init__(self, verb: Verb, pod: Pod) -> None:
         super().__init__(verb, pod, ())
-        self._asked: list[Question[Sequence[Node], Any]] = []
+        self._asked: list[ExtenderQuestion[Sequence[Node], Any]] = []
         self._covered: set[str] = set()
 
     def cover(self, names: Sequence[str], node_of: Callable[[str], Node]) -> None:
         new = [name for name in names if name not in self._covered]
         if new:
             self._covered.update(new)
-            self._asked.append(Question(self._verb, self._pod, [node_of(name) for name in new]))
+            self._asked.append(ExtenderQuestion(self._verb, self._pod, [node_of(name) for name in new]))
             self.is_open = True
 
     async def ask(self) -> None:

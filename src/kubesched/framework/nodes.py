@@ -96,8 +96,12 @@ class Nodes:
         return self.take(self._table.taint_ids)
 
     def label_ids(self, key: str) -> Int32:
-        """Per row the id of the value of a label in `state.nodes.label(key).values`; -1 where it is absent."""
+        """Per row the id of the value of a label in `label_values(key)`; -1 where it is absent."""
         return self.take(self._table.label(key).ids)
+
+    def label_values(self, key: str) -> Sequence[str | None]:
+        """The values that nodes have for a label, by id (`label_ids`); None for one that no node has any more."""
+        return self._table.label(key).values.values
 
     def none(self) -> Bool:
         return np.zeros(len(self), dtype=np.bool_)
@@ -137,6 +141,10 @@ class Nodes:
         return selected
 
     # -- one at a time ------------------------------------------------------------------------------------------------
+
+    def name(self, i: int) -> str:
+        """The name of the node on a row, also of one that is gone."""
+        return self._table.names[self.row(i)]
 
     def node(self, i: int) -> Node:
         return self._table.node(self.row(i))

@@ -18,7 +18,7 @@ _FIRST_SLOTS = 64
 _PRIORITIES_KEPT = 16
 
 
-class Ahead:
+class NominatedAtOrAbove:
     """The nominated pods that go before a pod, and what those of each row request together."""
 
     def __init__(
@@ -76,10 +76,10 @@ class NominatedColumns:
         self._priority: Int64 = np.zeros(_FIRST_SLOTS, dtype=np.int64)
         self._requests: Int64 = np.zeros((4, _FIRST_SLOTS), dtype=np.int64)
         self._scoring: Int64 = np.zeros((4, _FIRST_SLOTS), dtype=np.int64)
-        self._kept: dict[int, Ahead] = {}
+        self._kept: dict[int, NominatedAtOrAbove] = {}
         """By priority, the pods ahead of one that is not nominated itself."""
 
-    def ahead_of(self, pod: Pod, priority: int) -> Ahead:
+    def at_or_above(self, pod: Pod, priority: int) -> NominatedAtOrAbove:
         """All other nominated pods of the same or a higher priority."""
         self.refresh()
         itself = self._slot_of.get(pod.identity)
@@ -118,7 +118,7 @@ class NominatedColumns:
         if changed or nodes_changed or is_laid_out_anew:
             self._kept.clear()
 
-    def _sum_up(self, priority: int, without: int | None) -> Ahead:
+    def _sum_up(self, priority: int, without: int | None) -> NominatedAtOrAbove:
         size = len(self._pods)
         is_ahead = (self._rows[:size] >= 0) & (self._priority[:size] >= priority)
         if without is not None:
@@ -129,14 +129,14 @@ class NominatedColumns:
         starts = np.flatnonzero(np.diff(each, prepend=-1))
         if not len(starts):
             nothing = (self._requests[:, :0], self._scoring[:, :0], self._priority[:0])
-            return Ahead(slots, self._pods, each, starts, nothing)
+            return NominatedAtOrAbove(slots, self._pods, each, starts, nothing)
         ends = np.append(starts[1:], len(slots))
         totals = (
             np.add.reduceat(self._requests[:, slots], starts, axis=1),
             np.add.reduceat(self._scoring[:, slots], starts, axis=1),
             ends - starts,
         )
-        return Ahead(slots, self._pods, each[starts], np.append(starts, len(slots)), totals)
+        return NominatedAtOrAbove(slots, self._pods, each[starts], np.append(starts, len(slots)), totals)
 
     def _add(self, identity: str) -> None:
         found = self._state.nominated.find(identity)

@@ -10,7 +10,7 @@ from kubesched.framework.equivalence import FilterGroup
 from kubesched.framework.status import Code, Status, unresolvable
 
 
-class Plan(NamedTuple):
+class FilterPlan(NamedTuple):
     """The plugins to ask about pods of an equivalence class: all but those that skip all of them."""
 
     skipped: frozenset[str]
@@ -28,7 +28,7 @@ class PreFilterOutcome:
 
     __slots__ = ("names", "narrowed_by", "plan", "rejected")
 
-    def __init__(self, plan: Plan | None) -> None:
+    def __init__(self, plan: FilterPlan | None) -> None:
         self.plan = plan
         self.rejected: Status | None = None
         self.names: frozenset[str] | None = None

@@ -18,7 +18,7 @@ from kubesched.state.columns import Bool, Rows
 MIN_FEASIBLE_NODES = 100
 
 
-class Sample(NamedTuple):
+class NodeSample(NamedTuple):
     """The outcome of a search: the rows that fit, how many they are, and how many rows were looked at."""
 
     feasible: Bool
@@ -38,24 +38,26 @@ class Sampler:
         self._order_names: list[str] | None = None
         self._order: Rows = np.zeros(0, dtype=np.intp)
 
-    def sample(self, outcome: FilterOutcome, own_percentage: int | None, narrowed: bool, one_is_enough: bool) -> Sample:
+    def sample(
+        self, outcome: FilterOutcome, own_percentage: int | None, narrowed: bool, one_is_enough: bool
+    ) -> NodeSample:
         """The rows that a search would have found, given the outcome of the filters on all rows."""
         percentage = self._percentage if own_percentage is None else own_percentage
         passing = outcome.passing
         count = int(np.count_nonzero(outcome.feasible)) if passing is None else passing.count
         if not percentage and not narrowed and not one_is_enough:
             # The next search begins where this one did.
-            return Sample(outcome.feasible, count, self._state.nodes.live_count, passing)
+            return NodeSample(outcome.feasible, count, self._state.nodes.live_count, passing)
         total = int(np.count_nonzero(outcome.considered)) if narrowed else self._state.nodes.live_count
         enough = 1 if one_is_enough else _enough(total, percentage)
         if count <= enough:
-            result = Sample(outcome.feasible, count, total, passing)
+            result = NodeSample(outcome.feasible, count, total, passing)
         else:
             result = self._first(outcome, enough, narrowed)
         self._next_start = (self._next_start + result.evaluated) % max(1, self._state.nodes.live_count)
         return result
 
-    def _first(self, outcome: FilterOutcome, enough: int, narrowed: bool) -> Sample:
+    def _first(self, outcome: FilterOutcome, enough: int, narrowed: bool) -> NodeSample:
         order = self._nodes_in_order()
         if narrowed:
             order = order[outcome.considered[order]]
@@ -65,7 +67,7 @@ class Sampler:
         rejected = int(hits[enough]) - enough
         feasible = np.zeros(len(outcome.feasible), dtype=np.bool_)
         feasible[order[hits[:enough]]] = True
-        return Sample(feasible, enough, enough + rejected)
+        return NodeSample(feasible, enough, enough + rejected)
 
     def _nodes_in_order(self) -> Rows:
         table = self._state.nodes

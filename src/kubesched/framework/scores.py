@@ -13,12 +13,12 @@ from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.bound_plugins import BoundPreScore, BoundScore
 from kubesched.framework.cycle import Cycle, bound_call
 from kubesched.framework.diagnosis import PassingRows
-from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup, Totals
+from kubesched.framework.equivalence import CachedScores, EquivalenceCache, ScoreGroup
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
 from kubesched.framework.reads import Scope
-from kubesched.framework.sampling import Sample
+from kubesched.framework.sampling import NodeSample
 from kubesched.framework.status import MAX_NODE_SCORE, Code, Status, error
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
@@ -75,7 +75,7 @@ class Scores:
         self.of_passing: Column | None = None
         """The total over all rows with -1 where a row is not feasible, if that is at hand."""
 
-    def begin_with(self, totals: Totals, passing: PassingRows | None) -> None:
+    def begin_with(self, totals: CachedScores, passing: PassingRows | None) -> None:
         """What the scores that are answered together add up to; `passing` if just those rows fit."""
         self._of_all, self._constant = totals.total, totals.constant
         if passing is not None:
@@ -163,7 +163,7 @@ class ScoreRunner:
         self._plans: dict[tuple[str, ...], ScorePlan] = {}
         self._groups: dict[frozenset[str], ScoreGroup] = {}
 
-    def run(self, cycle: Cycle, sample: Sample, *, explain: bool = False) -> Scores:
+    def run(self, cycle: Cycle, sample: NodeSample, *, explain: bool = False) -> Scores:
         """Score the rows that fit. `explain` keeps what each plugin said."""
         result, watch = Scores(FeasibleNodes(self.state, sample.feasible, sample.found)), cycle.watch
         if watch is not None:
@@ -178,7 +178,7 @@ class ScoreRunner:
             totals = self._equivalence.totals(cycle, group)
             if totals is not None:
                 result.begin_with(totals, sample.passing)
-                scores = self._apart if not totals.apart else (*totals.apart, *self._apart)
+                scores = self._apart if not totals.uncached else (*totals.uncached, *self._apart)
         for bound in scores:
             if bound.name not in cycle.skipped_scores:
                 self._calls[bound](cycle, result, explain)

@@ -39,7 +39,7 @@ _LARGE = 1000
 WeightedTerm = tuple[int, NodeTerm]
 
 
-class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeAffinityPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Where pods want to be, by the labels and names of nodes."""
 
     name = "NodeAffinity"

@@ -10,7 +10,7 @@ from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.gang_scheduling import GangScheduling
 from kubesched.plugins.image_locality import ImageLocality
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_affinity import NodeAffinityPlugin
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
 from kubesched.plugins.node_name import NodeName
 from kubesched.plugins.node_ports import NodePorts
@@ -33,7 +33,7 @@ IN_TREE = (
     NodeUnschedulable,
     NodeName,
     TaintToleration,
-    NodeAffinity,
+    NodeAffinityPlugin,
     NodePorts,
     NodeResourcesFit,
     VolumeRestrictions,

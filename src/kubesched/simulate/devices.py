@@ -20,7 +20,7 @@ from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.simulate.volumes import Notify
 from kubesched.state.cluster import ClusterState
 
@@ -137,7 +137,7 @@ def release_claims(pod: Pod, state: ClusterState) -> None:
 
 def claims_of(pod: Pod, state: ClusterState) -> tuple[ResourceClaim | None, list[ResourceClaim]]:
     """The claim for the pod's extended resources, if one was made; and all others that it has."""
-    ledger = state.companion(DeviceView).ledger
+    ledger = state.companion(ClusterDevices).ledger
     named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
     made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
     names = dict.fromkeys(name for name in (*named, *made) if name is not None)
@@ -150,7 +150,7 @@ def settle_claims(decision: Decision, state: ClusterState) -> None:
     attempt = decision.cycle.find(NOTES)
     if attempt is None:
         return
-    ledger = state.companion(DeviceView).ledger
+    ledger = state.companion(ClusterDevices).ledger
     for index, claim in enumerate(attempt.claims):
         allocation = attempt.allocations.get(index)
         if attempt.is_reserved(claim) or (allocation is None and claim.status.allocation is None):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from kubesched.framework.decision import Decision
-from kubesched.plugins.default_preemption.candidates import Budgets, Candidate
+from kubesched.plugins.default_preemption.candidates import Candidate, EvictionBudgets
 from kubesched.plugins.default_preemption.dry_run import DryRun
 from kubesched.plugins.default_preemption.plugin import NOT_HELPFUL, PreemptionDetails
 from kubesched.state.cluster import ClusterState
@@ -99,7 +99,7 @@ class _Reader:
         self._names = state.nodes.names
         self._live = state.nodes.live
         self._size = state.nodes.size
-        self._budgets = Budgets(state.objects)
+        self._budgets = EvictionBudgets(state.objects)
 
     def eviction(self, candidate: Candidate) -> Eviction:
         return Eviction(self._names[candidate.row], self.victims(candidate.victims), candidate.violations)

@@ -24,7 +24,7 @@ _NEVER = 1 << 30
 Anchor = tuple[str, ...]
 
 
-class MeantTerms(NamedTuple):
+class MatchedTerms(NamedTuple):
     """Terms of one kind of carrier whose selectors match, and which differ in nothing else but their weight."""
 
     carried: CarriedTerms
@@ -107,7 +107,7 @@ class CarriedIndex:
         namespace: str,
         namespace_labels: Mapping[str, str],
         topologies: Collection[str],
-    ) -> Iterator[MeantTerms]:
+    ) -> Iterator[MatchedTerms]:
         """Terms that mean pods with such labels in such a namespace, and are about one of these topologies."""
         unmet = self._unmet.copy()
         for anchor in labels_as_anchors(labels):
@@ -124,7 +124,7 @@ class CarriedIndex:
         found, groups = found[looks_here], groups[looks_here]
         numbers, weights = np.bincount(groups), np.bincount(groups, self._weights[found])
         for group in np.flatnonzero(numbers).tolist():
-            yield MeantTerms(*self._alike[group], int(numbers[group]), int(weights[group]))
+            yield MatchedTerms(*self._alike[group], int(numbers[group]), int(weights[group]))
 
     def _list(self, i: int, term: Term, sign: int) -> None:
         for requirement in term.selector.requirements:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubesched.api.selectors import Selector
-from kubesched.state.carried_index import CarriedIndex, MeantTerms
+from kubesched.state.carried_index import CarriedIndex, MatchedTerms
 from kubesched.state.carried_terms import CarriedTerms
 from kubesched.state.columns import ABSENT, Bool, Int64, LabelColumn, is_one_of
 from kubesched.state.facts import PodFacts, StateKey, Term
@@ -29,7 +29,7 @@ _LISTED = 64
 """Up to so many counters of a group of pods are listed; who asks for more waits until they are found again."""
 
 
-class Wanted(NamedTuple):
+class WeightedSelector(NamedTuple):
     """Pods that count, in some namespaces (None stands for all of them), and how often each does."""
 
     namespaces: frozenset[str] | None
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
         return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
 
 
-Question = tuple[Wanted, ...]
+PodQuery = tuple[WeightedSelector, ...]
 
 
 class MatchCounter(RowCounts):
@@ -48,7 +48,7 @@ class MatchCounter(RowCounts):
 
     __slots__ = ("question", "size", "with_terminating")
 
-    def __init__(self, question: Question, with_terminating: bool, counts: Int64) -> None:
+    def __init__(self, question: PodQuery, with_terminating: bool, counts: Int64) -> None:
         # Plain counts fit into 32 bits, which are faster to go through.
         super().__init__(counts if sum(abs(one.weight) for one in question) > 1 else counts.astype(np.int32))
         self.question = question
@@ -58,7 +58,7 @@ class MatchCounter(RowCounts):
         """Bytes, about, with a topology in which each node is a domain."""
 
 
-class PodGroup:
+class LabelClass:
     """All placed pods with the same namespace and labels: to any selector they are one."""
 
     __slots__ = ("counters", "id", "labels", "namespace", "pods", "version")
@@ -74,7 +74,7 @@ class PodGroup:
         """Of the counters that were there when these were found."""
 
 
-_GROUP = StateKey[PodGroup]("PodGroup")
+_GROUP = StateKey[LabelClass]("PodGroup")
 _CARRIED = StateKey[CarriedTerms]("CarriedTerms")
 
 GroupKey = tuple[str, frozenset[tuple[str, str]]]
@@ -86,11 +86,11 @@ class MatchCounts:
     def __init__(self, pods: PodTable) -> None:
         self.length = 0
         self._pods = pods
-        self._groups: dict[GroupKey, PodGroup] = {}
+        self._groups: dict[GroupKey, LabelClass] = {}
         self._free_ids: list[int] = []
         self._by_labels = LabelIndex()
         self._by_namespace = LabelColumn("", len(self._by_labels))
-        self._counters: dict[tuple[Question, bool], MatchCounter] = {}
+        self._counters: dict[tuple[PodQuery, bool], MatchCounter] = {}
         self._by_selector: SelectorIndex[tuple[MatchCounter, int]] = SelectorIndex()
         self._counters_version = 0
         self._bytes = 0
@@ -104,9 +104,9 @@ class MatchCounts:
         """The terms of every kind of placed pod that has any."""
         return self._carried.values()
 
-    def carried_that_mean(
+    def existing_terms_matching(
         self, facts: PodFacts, namespace_labels: Mapping[str, str], topologies: Collection[str]
-    ) -> Iterator[MeantTerms]:
+    ) -> Iterator[MatchedTerms]:
         """The terms of placed pods that mean pods with such facts, and are about one of these topologies."""
         return self._carried_index.that_mean(facts.labels, facts.namespace, namespace_labels, topologies)
 
@@ -114,9 +114,9 @@ class MatchCounts:
         self, namespaces: frozenset[str] | None, selector: Selector, *, with_terminating: bool = True
     ) -> MatchCounter:
         """The column of how many pods match a selector."""
-        return self.total((Wanted(namespaces, selector),), with_terminating=with_terminating)
+        return self.total((WeightedSelector(namespaces, selector),), with_terminating=with_terminating)
 
-    def total(self, question: Question, *, with_terminating: bool = True) -> MatchCounter:
+    def total(self, question: PodQuery, *, with_terminating: bool = True) -> MatchCounter:
         """The column for a question. The first to ask pays for counting; what is not large is kept up to date then."""
         key = (question, with_terminating)
         counter = self._counters.pop(key, None)
@@ -166,14 +166,14 @@ class MatchCounts:
 
     # -- groups -------------------------------------------------------------------------------------------------------
 
-    def _group(self, facts: PodFacts) -> PodGroup:
+    def _group(self, facts: PodFacts) -> LabelClass:
         group = facts.find(_GROUP)
         if group is None or not group.pods:
             key = _group_key(facts)
             group = self._groups.get(key)
             if group is None:
                 group_id = self._free_ids.pop() if self._free_ids else len(self._groups)
-                group = self._groups[key] = PodGroup(group_id, facts.namespace, facts.labels)
+                group = self._groups[key] = LabelClass(group_id, facts.namespace, facts.labels)
                 self._by_labels.put(group_id, facts.labels)
                 if len(self._by_labels) > len(self._by_namespace.ids):
                     self._by_namespace.extend(len(self._by_labels))
@@ -181,7 +181,7 @@ class MatchCounts:
             facts.keep(_GROUP, group)
         return group
 
-    def _tell_counters(self, group: PodGroup, placed: PlacedPod, sign: int) -> None:
+    def _tell_counters(self, group: LabelClass, placed: PlacedPod, sign: int) -> None:
         counters = group.counters
         if group.version != self._counters_version:
             counters = self._counters_of(group)
@@ -193,7 +193,7 @@ class MatchCounts:
                 if counter.with_terminating or not terminating:
                     counter.add(placed.row, sign * weight)
 
-    def _counters_of(self, group: PodGroup) -> list[tuple[MatchCounter, int]]:
+    def _counters_of(self, group: LabelClass) -> list[tuple[MatchCounter, int]]:
         weights: dict[MatchCounter, int] = {}
         for counter, i in self._by_selector.candidates(group.labels):
             wanted = counter.question[i]
@@ -203,7 +203,7 @@ class MatchCounts:
 
     # -- counters -----------------------------------------------------------------------------------------------------
 
-    def _count(self, question: Question, with_terminating: bool) -> Int64:
+    def _count(self, question: PodQuery, with_terminating: bool) -> Int64:
         weights = np.zeros(len(self._by_labels), dtype=np.int64)
         inside: dict[frozenset[str], Bool] = {}
         for namespaces, selector, weight in question:
@@ -231,7 +231,7 @@ class MatchCounts:
         ids = [known for name in namespaces if (known := self._by_namespace.values.id_of(name)) != ABSENT]
         return is_one_of(self._by_namespace.ids[: len(self._by_labels)], ids)
 
-    def _forget(self, key: tuple[Question, bool]) -> None:
+    def _forget(self, key: tuple[PodQuery, bool]) -> None:
         counter = self._counters.pop(key)
         for i, wanted in enumerate(counter.question):
             self._by_selector.discard(wanted.selector, (counter, i))

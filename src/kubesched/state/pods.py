@@ -149,12 +149,6 @@ class PodTable:
             assert placed is not None
             yield placed
 
-    def rows_with_lower_priority(self, priority: int, length: int) -> Bool:
-        """Per row whether a pod of lower priority is on it."""
-        found = np.zeros(length, dtype=np.bool_)
-        found[self.rows[: self.size][self._is_lower(priority)]] = True
-        return found
-
     def _is_lower(self, priority: int) -> Bool:
         lower: Bool = (self.rows[: self.size] >= 0) & (self.priority[: self.size] < priority)
         return lower

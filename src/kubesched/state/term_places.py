@@ -50,14 +50,14 @@ class _Numbered(Generic[H]):
         return not self._uses[number]
 
 
-class Scope(NamedTuple):
+class TermScope(NamedTuple):
     """The namespaces that a term looks into."""
 
     namespaces: frozenset[str]
     selector: Selector
 
     @classmethod
-    def of(cls, term: Term) -> Scope:
+    def of(cls, term: Term) -> TermScope:
         return cls(term.namespaces, term.namespace_selector)
 
 
@@ -65,14 +65,14 @@ class TermPlaces:
     """The scopes and the topologies of terms, by number."""
 
     def __init__(self) -> None:
-        self._scopes: _Numbered[Scope] = _Numbered()
+        self._scopes: _Numbered[TermScope] = _Numbered()
         self._named: dict[str, set[int]] = {}
-        self._selecting: SelectorIndex[Scope] = SelectorIndex()
+        self._selecting: SelectorIndex[TermScope] = SelectorIndex()
         self._topologies: _Numbered[str] = _Numbered()
 
     def take(self, term: Term) -> tuple[int, int]:
         """The numbers of its scope and of its topology."""
-        scope = Scope.of(term)
+        scope = TermScope.of(term)
         number, is_new = self._scopes.take(scope)
         if is_new:
             self._selecting.put(scope.selector, scope)
@@ -81,7 +81,7 @@ class TermPlaces:
         return number, self._topologies.take(term.topology_key)[0]
 
     def give_back(self, term: Term) -> None:
-        scope = Scope.of(term)
+        scope = TermScope.of(term)
         number = self._scopes.numbers[scope]
         if self._scopes.give_back(scope):
             self._selecting.discard(scope.selector, scope)

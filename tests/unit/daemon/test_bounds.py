@@ -19,7 +19,7 @@ from kubesched.daemon.serving.health import STUCK_AFTER, thread_check
 from kubesched.daemon.serving.reviews import ReviewCache
 from kubesched.framework import answers, equivalence
 from kubesched.framework.answers import AnswerCache
-from kubesched.framework.equivalence import EquivalenceCache, Passes
+from kubesched.framework.equivalence import CachedFilters, EquivalenceCache
 from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.kube import known_objects
 from kubesched.kube.decoding import DictCodec, Identity
@@ -95,10 +95,10 @@ def test_classes_of_equivalent_pods_kept_are_bounded(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(equivalence, "_BYTES_KEPT", 0)
     state = ClusterState()
     cache = EquivalenceCache(state, AnswerCache(state))
-    kept: RecentlyUsed[Passes] = RecentlyUsed(ordinary=1000, large=1000)
+    kept: RecentlyUsed[CachedFilters] = RecentlyUsed(ordinary=1000, large=1000)
     nothing = np.zeros(0, dtype=bool)
     for number in range(3 * MOST):
-        cache._keep(kept, number, Passes(nothing, nothing, (), state.nodes.changes, 0), bytes_per_row=8)
+        cache._keep(kept, number, CachedFilters(nothing, nothing, (), state.nodes.changes, 0), bytes_per_row=8)
     assert len(kept) == MOST
 
 

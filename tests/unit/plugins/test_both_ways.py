@@ -14,7 +14,7 @@ from kubesched.config.args import NodeAffinityArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin
-from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_affinity import NodeAffinityPlugin
 from kubesched.plugins.node_name import NodeName
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.plugins.taint_toleration import TaintToleration
@@ -43,7 +43,13 @@ ADDED = NodeAffinityArgs(
 
 @pytest.mark.parametrize(
     ("kind", "args"),
-    [(NodeAffinity, None), (NodeAffinity, ADDED), (NodeName, None), (NodeUnschedulable, None), (TaintToleration, None)],
+    [
+        (NodeAffinityPlugin, None),
+        (NodeAffinityPlugin, ADDED),
+        (NodeName, None),
+        (NodeUnschedulable, None),
+        (TaintToleration, None),
+    ],
 )
 def test_a_node_by_itself_is_judged_as_in_a_column(kind: type[FilterPlugin], args: Any) -> None:
     state, plugin = make_cluster(*NODES), kind(args)

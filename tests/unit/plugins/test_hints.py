@@ -19,7 +19,7 @@ from kubesched.framework.profile import interests_of
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_affinity import NodeAffinityPlugin
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
 from kubesched.plugins.node_name import NodeName
 from kubesched.plugins.node_ports import NodePorts
@@ -125,14 +125,14 @@ HELPS: list[tuple[type[Plugin], Any, Event]] = [
     (TaintToleration, PLAIN, Event(Kind.NODE, ADD, None, NODE.taint("a", effect="PreferNoSchedule"))),
     (TaintToleration, PLAIN, Event(Kind.NODE, TAINT, NODE.taint("a"), NODE)),
     (TaintToleration, PLAIN, Event(PENDING, TOLERATION, WAITING, WAITING.toleration("a"))),
-    (NodeAffinity, WAITING.node_selector(disk="ssd"), Event(Kind.NODE, LABEL, NODE, NODE.label(disk="ssd"))),
+    (NodeAffinityPlugin, WAITING.node_selector(disk="ssd"), Event(Kind.NODE, LABEL, NODE, NODE.label(disk="ssd"))),
     (
-        NodeAffinity,
+        NodeAffinityPlugin,
         WAITING.requires_node(node_term("a", "Exists"), node_term("metadata.name", "In", "n")),
         Event(Kind.NODE, ADD, None, NODE),
     ),
-    (NodeAffinity, MALFORMED, Event(Kind.NODE, ADD, None, NODE)),
-    (NodeAffinity, MALFORMED, Event(Kind.NODE, LABEL, NODE, NODE.label(disk="ssd"))),
+    (NodeAffinityPlugin, MALFORMED, Event(Kind.NODE, ADD, None, NODE)),
+    (NodeAffinityPlugin, MALFORMED, Event(Kind.NODE, LABEL, NODE, NODE.label(disk="ssd"))),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(80, ip="10.0.0.1").on("n"))),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(80).nominated("n"))),
     (NodePorts, PORT_80, Event(Kind.NODE, ADD, None, NODE)),
@@ -225,13 +225,13 @@ DOES_NOT_HELP: list[tuple[type[Plugin], Any, Event]] = [
     (TaintToleration, PLAIN, Event(Kind.NODE, ADD, None, NODE.taint("a"))),
     (TaintToleration, PLAIN, Event(Kind.NODE, TAINT, NODE, NODE.taint("a", effect="PreferNoSchedule"))),
     (TaintToleration, PLAIN, Event(PLACED, TOLERATION, OTHER, OTHER.toleration("a"))),
-    (NodeAffinity, WAITING.node_selector(disk="ssd"), Event(Kind.NODE, ADD, None, NODE)),
+    (NodeAffinityPlugin, WAITING.node_selector(disk="ssd"), Event(Kind.NODE, ADD, None, NODE)),
     (
-        NodeAffinity,
+        NodeAffinityPlugin,
         WAITING.node_selector(disk="ssd"),
         Event(Kind.NODE, LABEL, NODE.label(disk="ssd"), ZONED.label(disk="ssd")),
     ),
-    (NodeAffinity, MALFORMED.node_selector(disk="ssd"), Event(Kind.NODE, ADD, None, NODE)),
+    (NodeAffinityPlugin, MALFORMED.node_selector(disk="ssd"), Event(Kind.NODE, ADD, None, NODE)),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(81).on("n"))),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(80, protocol="UDP").on("n"))),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(80))),
@@ -302,7 +302,7 @@ DOES_NOT_HELP: list[tuple[type[Plugin], Any, Event]] = [
 
 IS_NOT_HEARD: list[tuple[type[Plugin], Event]] = [
     (SchedulingGates, Event(Kind.NODE, ADD, None, NODE)),
-    (NodeAffinity, Event(PENDING, UPDATE, WAITING, WAITING)),
+    (NodeAffinityPlugin, Event(PENDING, UPDATE, WAITING, WAITING)),
     (NodeResourcesFit, Event(Kind.NODE, LABEL, NODE, ZONED)),
     (NodeResourcesFit, Event(Kind.NODE, DELETE, NODE)),
     (NodeVolumeLimits, Event(Kind.NODE, TAINT, NODE, NODE)),
@@ -313,7 +313,7 @@ IS_NOT_HEARD: list[tuple[type[Plugin], Event]] = [
 
 HEAR_OF_TAINTS: list[type[Plugin]] = [
     NodeName,
-    NodeAffinity,
+    NodeAffinityPlugin,
     NodePorts,
     NodeResourcesFit,
     VolumeRestrictions,

@@ -14,7 +14,7 @@ from kubesched.api.devices import Device
 from kubesched.api.meta import KubeObject
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import NodeBuilder, make_node, make_pod, node_term
 
@@ -239,7 +239,7 @@ def test_scores_repaired_node_by_node_are_those_worked_out_anew(plugins: tuple[s
 def _set_aside(state: ClusterState, held: str) -> None:
     claim = allocated(make_claim("pending"), held)
     assert claim.status.allocation is not None
-    state.companion(DeviceView).ledger.set_aside(claim, claim.status.allocation)
+    state.companion(ClusterDevices).ledger.set_aside(claim, claim.status.allocation)
 
 
 def _with_results(claim: ResourceClaim, **fields: object) -> ResourceClaim:

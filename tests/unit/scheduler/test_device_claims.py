@@ -22,7 +22,7 @@ from kubesched.api.device_claims import (
     ResourceClaim,
 )
 from kubesched.plugins.registry import in_tree
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
@@ -48,7 +48,7 @@ def claim_in(world: World, name: str = "c") -> ResourceClaim:
 
 
 def in_use(world: World) -> list[tuple[str, str, str]]:
-    ledger = world.scheduler.state.companion(DeviceView).ledger
+    ledger = world.scheduler.state.companion(ClusterDevices).ledger
     ledger.refresh()
     return ledger.devices_in_use()
 

@@ -18,7 +18,7 @@ from kubesched.api.devices import Device
 from kubesched.api.quantity import parse_quantity
 from kubesched.framework.client import SchedulerMode
 from kubesched.plugins.registry import in_tree
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.testing import make_node, make_pod
@@ -221,7 +221,7 @@ class Allocating(RuleBasedStateMachine):
         return [device for devices in results for device in devices if not device.admin_access]
 
     def _ledger(self) -> Ledger:
-        ledger = self.scheduler.state.companion(DeviceView).ledger
+        ledger = self.scheduler.state.companion(ClusterDevices).ledger
         ledger.refresh()
         return ledger
 

@@ -16,7 +16,7 @@ from kubesched.framework.client import Json
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PreBindPlugin
 from kubesched.framework.status import Status
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.testing import make_node, make_pod
 
 
@@ -235,7 +235,7 @@ def test_write_of_a_claim_is_not_broken_off_when_its_pod_gives_way() -> None:
             claim = world.cluster.claim("default/c")
             assert claim is not None
             assert claim.status.allocation is not None  # what was being written
-            ledger = world.scheduler.state.companion(DeviceView).ledger
+            ledger = world.scheduler.state.companion(ClusterDevices).ledger
             ledger.refresh()
             assert len(ledger.devices_in_use()) == 1
 

@@ -15,7 +15,7 @@ from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSe
 from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import PodResourceClaim, PodResourceClaimStatus, PodStatus
 from kubesched.config.features import Features
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.scheduler.attempt.attempt import Done
 from kubesched.testing import make_node, make_pod
 
@@ -31,7 +31,7 @@ def sharing(count: int) -> list[object]:
 
 
 def devices_in_use(world: GroupWorld) -> int:
-    ledger = world.scheduler.state.companion(DeviceView).ledger
+    ledger = world.scheduler.state.companion(ClusterDevices).ledger
     ledger.refresh()
     return len(ledger.devices_in_use())
 

@@ -15,7 +15,7 @@ from kubesched.api.device_claims import ResourceClaim
 from kubesched.framework.client import Json, SchedulerMode
 from kubesched.plugins.dynamic_resources.joining import JoinedConsumers
 from kubesched.plugins.registry import in_tree
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
@@ -46,7 +46,7 @@ def users(cluster: MemoryCluster) -> list[str]:
 
 
 def devices_held(it: World) -> int:
-    ledger = it.scheduler.state.companion(DeviceView).ledger
+    ledger = it.scheduler.state.companion(ClusterDevices).ledger
     ledger.refresh()
     return len(ledger.devices_in_use())
 

@@ -166,7 +166,7 @@ def node_columns(state: ClusterState, name: str) -> dict[str, Any]:
 
 def pod_columns(state: ClusterState) -> dict[str, Any]:
     table, names = state.pods, state.nodes.names
-    lower = {p: table.rows_with_lower_priority(p, state.nodes.size).nonzero()[0].tolist() for p in PRIORITIES}
+    lower = {p: [pod.row for pod in table.with_lower_priority(p)] for p in PRIORITIES}
     return {
         "by priority": table.by_priority,
         "lower priority": {p: {names[row] for row in rows} for p, rows in lower.items()},

@@ -53,14 +53,16 @@ class CheapNodes(FilterPlugin, ScorePlugin, ExplainPlugin):
         return MAX_NODE_SCORE - MAX_NODE_SCORE * prices // dearest
 
     def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
-        prices = dict(zip(cycle.state.nodes.names, self._prices(Nodes(cycle.state)).tolist()))
+        nodes = Nodes(cycle.state)
+        names = [nodes.name(i) for i in range(len(nodes))]
+        prices = dict(zip(names, self._prices(nodes).tolist()))
         rows = tuple((name, str(price)) for name, price in sorted(prices.items()) if price > self.max_price)
         table = Section(columns=("Too expensive", "Price"), rows=rows, right=("Price",))
         return Details((table,) if rows else (), {"maxPrice": self.max_price, "prices": prices})
 
     def _prices(self, nodes: Nodes) -> Int64:
         """The price of every row: worked out once per distinct label value, then picked by row."""
-        values = nodes.state.nodes.label(PRICE).values.values
+        values = nodes.label_values(PRICE)
         of_value = [int(value) if value and value.isdecimal() else PRICE_IF_NOT_SAID for value in values]
         of_value.append(PRICE_IF_NOT_SAID)  # the last entry answers for rows without the label, whose id is -1
         return np.array(of_value, dtype=np.int64)[nodes.label_ids(PRICE)]

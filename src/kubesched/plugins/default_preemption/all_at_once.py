@@ -11,10 +11,10 @@ import numpy as np
 from kubesched.framework.answers import ask_for_ids
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, WhatIf
-from kubesched.framework.nominated import Ahead
+from kubesched.framework.nominated import NominatedAtOrAbove
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Status
-from kubesched.plugins.default_preemption.candidates import Budgets
+from kubesched.plugins.default_preemption.candidates import EvictionBudgets
 from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, Rows, grown
@@ -54,7 +54,7 @@ class ByImportance:
 class Victims:
     """The pods that could leave each row, a line per rank and a column per row, and who of them must."""
 
-    def __init__(self, cycle: Cycle, rows: Rows, budgets: Budgets) -> None:
+    def __init__(self, cycle: Cycle, rows: Rows, budgets: EvictionBudgets) -> None:
         self.pods: PodTable = cycle.state.pods
         self.rows = rows
         slots = cycle.state.companion(ByImportance).slots()[:, rows]
@@ -81,7 +81,7 @@ class Victims:
         assert pod is not None
         return pod
 
-    def _put_breaking_first(self, column: int, budgets: Budgets) -> None:
+    def _put_breaking_first(self, column: int, budgets: EvictionBudgets) -> None:
         leaving = [self._at(rank, column) for rank in np.flatnonzero(self.leaves[:, column]).tolist()]
         breaking, harmless = budgets.split(leaving)
         if not breaking:
@@ -94,7 +94,9 @@ class Victims:
         self.leaves[:, column] = np.arange(len(self.leaves)) < len(leaving)
 
 
-def find_victims(cycle: Cycle, filters: Filters, victims: Victims, ahead: Ahead) -> list[tuple[Status, Rows]]:
+def find_victims(
+    cycle: Cycle, filters: Filters, victims: Victims, ahead: NominatedAtOrAbove
+) -> list[tuple[Status, Rows]]:
     """Narrow the victims down to those who must go. Rows that do not fit even without them are dropped, with why.
 
     The pod must fit both with and without the nominated pods that are ahead of it.
@@ -155,7 +157,7 @@ def _ids_of(plugin: FilterPlugin, cycle: Cycle, world: _Emptied) -> Int32:
 class _Emptied(WhatIf):
     """Rows without the pods that could leave, to which they return rank by rank. Only totals are kept."""
 
-    def __init__(self, state: ClusterState, victims: Victims, ahead: Ahead) -> None:
+    def __init__(self, state: ClusterState, victims: Victims, ahead: NominatedAtOrAbove) -> None:
         super().__init__(state, victims.rows)
         each = ((i, requests[victims.index] * victims.leaves) for i, requests in state.pods.requests.items())
         self._amounts = {resource_id: amounts for resource_id, amounts in each if amounts.any()}

@@ -56,7 +56,7 @@ def best_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
     return [candidate for cost, candidate in costs if cost == lowest]
 
 
-class Budgets:
+class EvictionBudgets:
     """All budgets, by the namespace of the pods they guard."""
 
     def __init__(self, objects: ObjectStore) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 
 from kubesched.api.workloads import PodDisruptionBudget
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.nominated import Ahead, NominatedColumns
+from kubesched.framework.nominated import NominatedAtOrAbove, NominatedColumns
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.plugins.default_preemption.all_at_once import Filters, Victims, find_victims
-from kubesched.plugins.default_preemption.candidates import PRIORITY_OFFSET, Budgets, Candidate
+from kubesched.plugins.default_preemption.candidates import PRIORITY_OFFSET, Candidate, EvictionBudgets
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Float, Int32, Rows, grown
 from kubesched.state.pods import PodTable
@@ -164,7 +164,9 @@ class KeptCosts:
 class Together:
     """The rows that are worked on all at once for one preemptor: which are candidates, and at what cost."""
 
-    def __init__(self, cycle: Cycle, filters: Filters, budgets: Budgets, ahead: Ahead, rows: Rows) -> None:
+    def __init__(
+        self, cycle: Cycle, filters: Filters, budgets: EvictionBudgets, ahead: NominatedAtOrAbove, rows: Rows
+    ) -> None:
         self._pods = cycle.state.pods
         self._costs = cycle.state.companion(KeptCosts).of(cycle, filters)
         self._candidates: dict[int, Candidate] = {}
@@ -185,7 +187,7 @@ class Together:
 
 
 def _work_out(
-    cycle: Cycle, filters: Filters, budgets: Budgets, ahead: Ahead, rows: Rows
+    cycle: Cycle, filters: Filters, budgets: EvictionBudgets, ahead: NominatedAtOrAbove, rows: Rows
 ) -> tuple[list[tuple[Status, Rows]], Victims]:
     """Why some rows are no candidates, and the victims on those that are."""
     victims = Victims(cycle, rows, budgets)

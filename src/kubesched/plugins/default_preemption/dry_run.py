@@ -11,11 +11,11 @@ import numpy as np
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import WhatIf
-from kubesched.framework.nominated import Ahead, NominatedColumns
+from kubesched.framework.nominated import NominatedAtOrAbove, NominatedColumns
 from kubesched.framework.plugin import WhatIfRunner
 from kubesched.framework.status import Code, Status, error
 from kubesched.plugins.default_preemption.all_at_once import Filters
-from kubesched.plugins.default_preemption.candidates import Budgets, Candidate, best_candidates
+from kubesched.plugins.default_preemption.candidates import Candidate, EvictionBudgets, best_candidates
 from kubesched.plugins.default_preemption.costs import NO_VICTIMS, Together, no_victims
 from kubesched.state.columns import Bool, Rows
 from kubesched.state.facts import PodFacts
@@ -100,8 +100,8 @@ def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int
     if not cycle.state.pods.has_lower_priority_than(cycle.priority):
         result.failures.append((NO_VICTIMS, potential))
         return result
-    budgets = Budgets(cycle.state.objects)
-    ahead = cycle.state.companion(NominatedColumns).ahead_of(cycle.pod, cycle.priority)
+    budgets = EvictionBudgets(cycle.state.objects)
+    ahead = cycle.state.companion(NominatedColumns).at_or_above(cycle.pod, cycle.priority)
     active = tuple(plugin for plugin in what_if.filters if plugin.name not in cycle.skipped_filters)
     by_itself = _dependent_rows(cycle, active, ahead)[potential]
     result.many = Together(cycle, active, budgets, ahead, potential[~by_itself])
@@ -122,7 +122,7 @@ def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int
     return result
 
 
-def _dependent_rows(cycle: Cycle, filters: Filters, ahead: Ahead) -> Bool:
+def _dependent_rows(cycle: Cycle, filters: Filters, ahead: NominatedAtOrAbove) -> Bool:
     """Per row whether a filter depends on a pod there that could leave, or on one of those nominated there."""
     found = np.zeros(cycle.state.nodes.size, dtype=np.bool_)
     wide = [plugin for plugin in filters if plugin.looks_at_pods and plugin.depends_on_pods(cycle)]
@@ -141,7 +141,7 @@ def _dependent_rows(cycle: Cycle, filters: Filters, ahead: Ahead) -> Bool:
     return found
 
 
-def one_row(cycle: Cycle, what_if: WhatIfRunner, budgets: Budgets, row: int) -> Candidate | Status:
+def one_row(cycle: Cycle, what_if: WhatIfRunner, budgets: EvictionBudgets, row: int) -> Candidate | Status:
     """The victims on one row, or why it would not help to take all lesser pods out."""
     world = WhatIf(cycle.state, np.array([row]))
     removed = [pod for pod in world.pods(0) if pod.pod.priority < cycle.priority]

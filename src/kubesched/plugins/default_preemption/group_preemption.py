@@ -10,7 +10,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.groups import GroupWhatIf, group_of, group_priority
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.plugins.default_preemption.candidates import Budgets
+from kubesched.plugins.default_preemption.candidates import EvictionBudgets
 from kubesched.state.absence import Absence
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
@@ -53,7 +53,7 @@ def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if
     if not units:
         return NO_VICTIMS
     units.sort(key=lambda unit: unit.importance)
-    harmful, harmless = split_by_budgets(units, Budgets(state.objects))
+    harmful, harmless = split_by_budgets(units, EvictionBudgets(state.objects))
     with state.absence() as absence:
         away = _enough_away([*harmful, *harmless], 2 * len(pods), what_if, absence)
         if isinstance(away, Status):
@@ -160,7 +160,9 @@ def units_below(priority: int, state: ClusterState) -> list[VictimUnit]:
     return single
 
 
-def split_by_budgets(units: Sequence[VictimUnit], budgets: Budgets) -> tuple[list[VictimUnit], list[VictimUnit]]:
+def split_by_budgets(
+    units: Sequence[VictimUnit], budgets: EvictionBudgets
+) -> tuple[list[VictimUnit], list[VictimUnit]]:
     """Those whose going would break a disruption budget, if all went in this order; and the others."""
     breaking_pods, _ = budgets.split([pod for unit in units for pod in unit.pods])
     breaking = {pod.pod.identity for pod in breaking_pods}

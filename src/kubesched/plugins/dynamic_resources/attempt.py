@@ -18,7 +18,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.plugins.dynamic_resources.claims import claims_of, consumer_of
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME, ExtendedDemand, claim_for, demand_of, spec_with
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
-from kubesched.plugins.shared.devices.answers import Answer, DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices, DeviceAnswer
 from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.plugins.shared.devices.extended_resources import ServedResources, served_by_devices
 from kubesched.plugins.shared.devices.search import BEST_ALTERNATIVE
@@ -31,7 +31,7 @@ class Variant:
     """Nodes on which devices must serve the same of the pod's extended resources: one demand for all of them."""
 
     rows: Bool
-    answer: Answer | None
+    answer: DeviceAnswer | None
     """None where there is nothing to allocate."""
     extended: ExtendedDemand
     claims: tuple[ResourceClaim, ...]
@@ -137,14 +137,14 @@ def begin_attempt(cycle: Cycle) -> ClaimAttempt:
         attempt.claims.append(claim)
         attempt.consumers.append(consumer_of(pod, entry, attempt.group))
     if served_by_devices(cycle):
-        attempt.claims.append(state.companion(DeviceView).ledger.extended_claim_of(pod) or claim_for(pod))
+        attempt.claims.append(state.companion(ClusterDevices).ledger.extended_claim_of(pod) or claim_for(pod))
         attempt.consumers.append(consumer_of(pod))
         attempt.has_extended_claim = True
     return attempt
 
 
 def find_variants(
-    attempt: ClaimAttempt, cycle: Cycle, view: DeviceView, resources: frozenset[str], time: SearchTime
+    attempt: ClaimAttempt, cycle: Cycle, view: ClusterDevices, resources: frozenset[str], time: SearchTime
 ) -> list[Variant]:
     """Search for devices on all rows, with the requests that each of them needs."""
     table = cycle.state.nodes
@@ -166,7 +166,7 @@ def find_variants(
 
 def _variant(
     attempt: ClaimAttempt,
-    view: DeviceView,
+    view: ClusterDevices,
     rows: Bool,
     extended: ExtendedDemand,
     time: SearchTime,

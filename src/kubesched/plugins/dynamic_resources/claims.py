@@ -11,7 +11,7 @@ from kubesched.api.pod_groups import GROUP, PodGroup
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.status import Status, error, unresolvable
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 
@@ -26,7 +26,7 @@ def claims_of(pod: Pod, state: ClusterState) -> list[tuple[PodResourceClaim, Res
 
 
 def _claims_of(pod: Pod, state: ClusterState) -> Iterator[tuple[PodResourceClaim, ResourceClaim]]:
-    ledger = state.companion(DeviceView).ledger
+    ledger = state.companion(ClusterDevices).ledger
     for entry in pod.spec.resource_claims:
         name = _claim_name(pod, entry)
         if name is None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.framework.plugin import Details, Section
 from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt, Variant
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.capacity import Amounts
 from kubesched.plugins.shared.devices.constraints import begin
-from kubesched.plugins.shared.devices.demand import Wanted
-from kubesched.plugins.shared.devices.inventory import Inventory, Use
+from kubesched.plugins.shared.devices.demand import RequestDemand
+from kubesched.plugins.shared.devices.inventory import DeviceUse, Inventory
 from kubesched.plugins.shared.devices.ledger import DeviceId
 from kubesched.plugins.shared.devices.pools import Spot
-from kubesched.plugins.shared.devices.search import Chosen, Found
+from kubesched.plugins.shared.devices.search import Chosen, FoundDevices
 from kubesched.state.cluster import ClusterState
 
 
@@ -61,7 +61,7 @@ Holders = Mapping[DeviceId, Sequence[str]]
 
 def explain_claims(attempt: ClaimAttempt, state: ClusterState, winner: str) -> Details:
     """What devices were considered for the claims of a pod, on the winner first and then on others by name."""
-    view, nodes = state.companion(DeviceView), state.nodes
+    view, nodes = state.companion(ClusterDevices), state.nodes
     names = sorted(nodes.order.names(), key=lambda name: (name != winner, name))[:_MOST_NODES]
     holders = view.ledger.holders()
     found = tuple(explain_devices(attempt, view, nodes.row_of[name], name, holders) for name in names)
@@ -81,7 +81,9 @@ def _section(found: NodeDevices) -> Section:
     return Section(f"Devices on {found.node}", found.node, found.notes, columns, tuple(rows))
 
 
-def explain_devices(attempt: ClaimAttempt, view: DeviceView, row: int, node_name: str, holders: Holders) -> NodeDevices:
+def explain_devices(
+    attempt: ClaimAttempt, view: ClusterDevices, row: int, node_name: str, holders: Holders
+) -> NodeDevices:
     """What was considered on a row. The attempt must have been searched for."""
     variant, inventory = attempt.variant_at(row), view.inventories.of(row)
     notes = [*_pools(inventory), *_allocated(attempt, row)]
@@ -97,14 +99,16 @@ def explain_devices(attempt: ClaimAttempt, view: DeviceView, row: int, node_name
 class _Page:
     """One node, asked about every request and device."""
 
-    def __init__(self, variant: Variant, inventory: Inventory, use: Use, holders: Holders, found: Found | None) -> None:
+    def __init__(
+        self, variant: Variant, inventory: Inventory, use: DeviceUse, holders: Holders, found: FoundDevices | None
+    ) -> None:
         self._variant = variant
         self._inventory = inventory
         self._use = use
         self._holders = holders
         self._found = found
         self._consumed = {spot: dict(amounts) for spot, amounts in use.consumed}
-        self._beside: list[list[tuple[Wanted, Spot]]] = [[] for _ in variant.claims]
+        self._beside: list[list[tuple[RequestDemand, Spot]]] = [[] for _ in variant.claims]
         """Per claim the devices that constraints are about: those chosen, or those that would be tried first."""
         self._given: dict[int, tuple[str, Chosen]] = {}
         for number, devices in enumerate(found.claims if found is not None else ()):
@@ -126,13 +130,13 @@ class _Page:
                         ),
                     )
 
-    def _verdict(self, number: int, wanted: Wanted, i: int, claim: ResourceClaim) -> tuple[bool, str]:
+    def _verdict(self, number: int, wanted: RequestDemand, i: int, claim: ResourceClaim) -> tuple[bool, str]:
         chosen = [] if self._found is None else self._found.claims[number]
         if any(one.wanted is wanted and one.spot == i for one in chosen):
             return True, ""
         return False, self._objection(wanted, i, claim)
 
-    def _objection(self, wanted: Wanted, i: int, claim: ResourceClaim) -> str:
+    def _objection(self, wanted: RequestDemand, i: int, claim: ResourceClaim) -> str:
         """The first thing that speaks against a device, in the order of the search."""
         spot = self._inventory.spots[i]
         if not wanted.has_admin_access and self._use.busy >> i & 1:
@@ -155,7 +159,7 @@ class _Page:
             or self._not_needed(i)
         )
 
-    def _too_little(self, wanted: Wanted, i: int, spot: Spot) -> str:
+    def _too_little(self, wanted: RequestDemand, i: int, spot: Spot) -> str:
         amounts: Amounts | str = wanted.amounts(spot.kind)
         if isinstance(amounts, str):
             return amounts
@@ -177,7 +181,7 @@ class _Page:
         short = short or next((f"{name[0]}/{name[1]}" for name, nano in left.items() if nano < 0), "")
         return f"too little left of counter {short}" if short else ""
 
-    def _constraint(self, wanted: Wanted, spot: Spot, claim: ResourceClaim) -> str:
+    def _constraint(self, wanted: RequestDemand, spot: Spot, claim: ResourceClaim) -> str:
         """What the device breaks together with those that were chosen, or would have been tried first."""
         for number, asked in enumerate(claim.spec.devices.constraints):
             constraint = begin(asked)
@@ -201,7 +205,7 @@ class _Page:
             self._try(wanted, spot)
         return ""
 
-    def _try(self, wanted: Wanted, spot: Spot) -> None:
+    def _try(self, wanted: RequestDemand, spot: Spot) -> None:
         """Where nothing was found, the first devices that nothing speaks against show why the others do not go."""
         beside = self._beside[wanted.claim]
         if sum(one is wanted for one, _ in beside) < wanted.count and not any(other is spot for _, other in beside):
@@ -235,7 +239,7 @@ def _allocated(attempt: ClaimAttempt, row: int) -> Iterator[str]:
         yield f"claim {claim.name} has {devices or 'no devices'}" + (f": {why}" if cannot else "")
 
 
-def _taint(wanted: Wanted, spot: Spot) -> str:
+def _taint(wanted: RequestDemand, spot: Spot) -> str:
     taint = wanted.kept_away_by(spot.kind)
     if taint is None:
         return ""
@@ -243,7 +247,7 @@ def _taint(wanted: Wanted, spot: Spot) -> str:
     return f"taint {taint.key}{value}:{taint.effect} is not tolerated"
 
 
-def _in_words(wanted: Wanted) -> str:
+def _in_words(wanted: RequestDemand) -> str:
     number = "all" if wanted.takes_all else str(wanted.count)
     access = " with admin access" if wanted.has_admin_access else ""
     return f"{number} of class {wanted.asked.device_class_name}{access}"

@@ -14,7 +14,7 @@ from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.status import Status, unschedulable
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool
@@ -83,7 +83,7 @@ def for_group(group: PodGroup, failing: Sequence[Failing], state: ClusterState) 
             said.update(dict.fromkeys(status.reasons))
     if helpless and state.features.group_claims and not state.groups.placed(group.key):
         unavailable = [claim for one in helpless for claim in one.unavailable]
-        found = _of_group(group, helpless[0].attempt, unavailable, state.companion(DeviceView).ledger)
+        found = _of_group(group, helpless[0].attempt, unavailable, state.companion(ClusterDevices).ledger)
         if found is not None:
             writing.append(helpless[0])
             said.update(dict.fromkeys(found.reasons))

@@ -67,7 +67,7 @@ from kubesched.plugins.dynamic_resources.joining import JoinedConsumers
 from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, DeleteClaim, UnreserveClaim
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.devices.allocation import allocations
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices, unserved
 from kubesched.plugins.shared.devices.ledger import ANY_POD
@@ -108,7 +108,7 @@ class DynamicResources(
     def __init__(self, args: DynamicResourcesArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         args, features = args or DynamicResourcesArgs(), self.context.features
-        # What may be allocated at all (shares, taints, counters) is the business of the search, see `DeviceView`.
+        # What may be allocated at all (shares, taints, counters) is the business of the search, see `ClusterDevices`.
         self.waits_for_devices = features.device_binding_conditions
         self.binding_timeout = float(BINDING_TIMEOUT if args.binding_timeout is None else args.binding_timeout)
         timeout = SEARCH_TIMEOUT if args.filter_timeout is None else args.filter_timeout
@@ -389,7 +389,7 @@ class DynamicResources(
         """Which pods may count on what is set aside for a claim of this one; empty if none."""
         if self.context.handle.mode is SchedulerMode.BATCHED:
             return ANY_POD
-        return "" if cycle.makes_room else group_key(cycle.pod)  # those who are placed together, as a whole
+        return "" if cycle.run_post_filter else group_key(cycle.pod)  # those who are placed together, as a whole
 
-    def _view(self, cycle: Cycle) -> DeviceView:
-        return cycle.state.companion(DeviceView)
+    def _view(self, cycle: Cycle) -> ClusterDevices:
+        return cycle.state.companion(ClusterDevices)

@@ -17,7 +17,7 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 from kubesched.state.facts import PodFacts, Term, TermKind
 from kubesched.state.label_index import LabelIndex, SelectorIndex
-from kubesched.state.matching import Question, Wanted
+from kubesched.state.matching import PodQuery, WeightedSelector
 from kubesched.state.pods import PlacedPod
 from kubesched.state.row_counts import RowCounts
 
@@ -59,30 +59,30 @@ def namespaces_of(term: Term, state: ClusterState) -> frozenset[str] | None:
     return term.namespaces.union(state.companion(NamespacesByLabel).matching(selector))
 
 
-def all_of(terms: Iterable[Term], state: ClusterState) -> Question:
+def all_of(terms: Iterable[Term], state: ClusterState) -> PodQuery:
     """Asks for the placed pods that match all of the terms."""
     namespaces: frozenset[str] | None = None
     requirements: list[Requirement] = []
     for term in terms:
         if term.selector.nothing:
-            return (Wanted(namespaces, term.selector),)
+            return (WeightedSelector(namespaces, term.selector),)
         own = namespaces_of(term, state)
         if own is not None:
             namespaces = own if namespaces is None else namespaces & own
         requirements += term.selector.requirements
-    return (Wanted(namespaces, Selector(tuple(requirements))),)
+    return (WeightedSelector(namespaces, Selector(tuple(requirements))),)
 
 
-def by_topology(terms: Iterable[Term], cycle: Cycle) -> dict[str, list[Wanted]]:
+def by_topology(terms: Iterable[Term], cycle: Cycle) -> dict[str, list[WeightedSelector]]:
     """What terms want, by their topology key; keys that no node has are left out, for nobody is near or far there.
 
     Preferred terms count for their weight, against the pod if it is anti-affinity; required ones count once.
     """
-    found: dict[str, list[Wanted]] = {}
+    found: dict[str, list[WeightedSelector]] = {}
     for term in cycle.budget.watched(terms, EXPENSE):
         if cycle.state.nodes.has_label(term.topology_key):
             weight = -term.weight if term.kind == "preferred-anti-affinity" else term.weight or 1
-            wanted = Wanted(namespaces_of(term, cycle.state), term.selector, weight)
+            wanted = WeightedSelector(namespaces_of(term, cycle.state), term.selector, weight)
             found.setdefault(term.topology_key, []).append(wanted)
     return found
 
@@ -121,7 +121,7 @@ def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[Meant]]:
     state, facts = cycle.state, cycle.facts
     labels = state.namespace_labels(facts.namespace)
     sums: dict[tuple[TermKind, CarriedTerms, str], list[int]] = {}
-    for carried, term, number, weight in state.matches.carried_that_mean(facts, labels, state.nodes.label_keys):
+    for carried, term, number, weight in state.matches.existing_terms_matching(facts, labels, state.nodes.label_keys):
         number_and_weight = sums.setdefault((term.kind, carried, term.topology_key), [0, 0])
         number_and_weight[0] += number
         number_and_weight[1] += weight

@@ -40,7 +40,7 @@ class ScoredRequest(NamedTuple):
     """Which of the resources are extended, with their names: on nodes that offer none, devices may count instead."""
 
 
-class Use(NamedTuple):
+class ResourceUse(NamedTuple):
     """A column for each resource that counts."""
 
     used: Int64
@@ -63,7 +63,7 @@ class Allocation:
         """What the pod asks for; worked out once per equivalence class."""
         return cycle.facts.without_node_names.derived_at(cycle.state.nodes.resources_version, self._make, cycle)
 
-    def use(self, nodes: Nodes, request: ScoredRequest) -> Use:
+    def use(self, nodes: Nodes, request: ScoredRequest) -> ResourceUse:
         """What is in use without the pod, and what is offered."""
         ids = request.resource_ids
         used = nodes.scoring_requested_of(ids) if self._defaults else nodes.requested_of(ids)
@@ -75,7 +75,7 @@ class Allocation:
                 by_devices = offered[i] == 0
                 offered[i] = np.where(by_devices, nodes.take(count.capacity), offered[i])
                 used[i] = np.where(by_devices, nodes.take(count.in_use), used[i])
-        return Use(used, offered)
+        return ResourceUse(used, offered)
 
     def may_use_devices(self, cycle: Cycle, request: ScoredRequest) -> bool:
         """Whether there is more to `use` than the totals of a node tell."""

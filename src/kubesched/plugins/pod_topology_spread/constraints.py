@@ -23,7 +23,7 @@ SYSTEM_DEFAULTS = (
 _ASKED_FOR_SELECTORS: tuple[type[KubeObject], ...] = (Service, ReplicationController, ReplicaSet, StatefulSet)
 
 
-class Constraint(NamedTuple):
+class SpreadConstraint(NamedTuple):
     """One constraint, compiled."""
 
     max_skew: int
@@ -34,11 +34,11 @@ class Constraint(NamedTuple):
     honors_taints: bool
 
 
-ByAction = dict[str, tuple[Constraint, ...]]
+ByAction = dict[str, tuple[SpreadConstraint, ...]]
 """Constraints by their whenUnsatisfiable."""
 
 
-class Constraints:
+class SpreadConstraints:
     """Finds the constraints of pods under one configuration."""
 
     def __init__(self, args: PodTopologySpreadArgs, *, match_label_keys: bool = True) -> None:
@@ -47,15 +47,15 @@ class Constraints:
         self._match_label_keys = match_label_keys
         self._actions_by_default = {constraint.when_unsatisfiable for constraint in self._defaults}
 
-    def hard(self, cycle: Cycle) -> tuple[Constraint, ...]:
+    def hard(self, cycle: Cycle) -> tuple[SpreadConstraint, ...]:
         """Those that no node may violate."""
         return self._of(cycle, "DoNotSchedule")
 
-    def soft(self, cycle: Cycle) -> tuple[Constraint, ...]:
+    def soft(self, cycle: Cycle) -> tuple[SpreadConstraint, ...]:
         """Those that make a node less attractive."""
         return self._of(cycle, "ScheduleAnyway")
 
-    def _of(self, cycle: Cycle, action: str) -> tuple[Constraint, ...]:
+    def _of(self, cycle: Cycle, action: str) -> tuple[SpreadConstraint, ...]:
         if cycle.pod.spec.topology_spread_constraints:
             return cycle.facts.without_node_names.derived(self._compile_own, cycle.pod).get(action, ())
         return self._defaulted(cycle).get(action, ()) if action in self._actions_by_default else ()
@@ -80,9 +80,9 @@ class Constraints:
         return {action: tuple(c._replace(selector=selector) for c in found) for action, found in compiled.items()}
 
     def _compiled(self, constraints: Iterable[TopologySpreadConstraint], pod: Pod) -> ByAction:
-        found: dict[str, list[Constraint]] = {}
+        found: dict[str, list[SpreadConstraint]] = {}
         for c in constraints:
-            compiled = Constraint(
+            compiled = SpreadConstraint(
                 max_skew=c.max_skew,
                 topology_key=c.topology_key,
                 selector=self._selector(c, pod),

@@ -11,7 +11,7 @@ from kubesched.api.tolerations import has_untolerated
 from kubesched.framework.budget import Expense
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.plugins.pod_topology_spread.constraints import Constraint
+from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
 from kubesched.plugins.shared.node_requirements import RequiredNodes
 from kubesched.state.columns import Bool, Int64, LabelColumn
 from kubesched.state.facts import StateKey
@@ -29,14 +29,14 @@ class Domains:
 
     __slots__ = ("constraint", "counted", "pods")
 
-    def __init__(self, constraint: Constraint, counted: CountedNodes, pods: Int64) -> None:
+    def __init__(self, constraint: SpreadConstraint, counted: CountedNodes, pods: Int64) -> None:
         self.constraint = constraint
         self.counted = counted
         self.pods = pods
         """Matching pods per domain, by the id of the label's value."""
 
     @classmethod
-    def count(cls, cycle: Cycle, constraint: Constraint, counted: CountedNodes) -> Domains:
+    def count(cls, cycle: Cycle, constraint: SpreadConstraint, counted: CountedNodes) -> Domains:
         """Count the pods on these nodes now."""
         table = cycle.state.nodes
         column = table.label(constraint.topology_key)
@@ -80,7 +80,7 @@ class EligibleNodes:
 
     __slots__ = ("_by_topology", "_rows", "_table", "version")
 
-    def __init__(self, cycle: Cycle, constraint: Constraint, keys: Iterable[str], *, numeric: bool) -> None:
+    def __init__(self, cycle: Cycle, constraint: SpreadConstraint, keys: Iterable[str], *, numeric: bool) -> None:
         table = cycle.state.nodes
         nodes = Nodes(cycle.state)
         rows = table.live[: table.size].copy()
@@ -106,13 +106,13 @@ class EligibleNodes:
         return known
 
 
-class Kept(NamedTuple):
+class CachedNodes(NamedTuple):
     """What was found out for one equivalence class, and for what."""
 
     version: int
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[SpreadConstraint, ...]
     keys: tuple[str, ...]
-    counted: tuple[tuple[Constraint, CountedNodes], ...]
+    counted: tuple[tuple[SpreadConstraint, CountedNodes], ...]
 
 
 class EligibleNodesOf:
@@ -123,21 +123,25 @@ class EligibleNodesOf:
         self._known: dict[Hashable, EligibleNodes] = {}
 
     def of_all(
-        self, cycle: Cycle, constraints: tuple[Constraint, ...], keys: tuple[str, ...], kept: StateKey[Kept]
-    ) -> Iterable[tuple[Constraint, CountedNodes]]:
+        self,
+        cycle: Cycle,
+        constraints: tuple[SpreadConstraint, ...],
+        keys: tuple[str, ...],
+        kept: StateKey[CachedNodes],
+    ) -> Iterable[tuple[SpreadConstraint, CountedNodes]]:
         """The nodes that each of the constraints counts, kept for equivalent pods until a node object changes."""
         if len(constraints) > _KEYS_KEPT:
             return self._of_each(cycle, constraints, keys)
         version = _version(cycle)
         known = cycle.facts.find(kept)
         if known is None or known.version != version or known.constraints != constraints or known.keys != keys:
-            known = Kept(version, constraints, keys, tuple(self._of_each(cycle, constraints, keys)))
+            known = CachedNodes(version, constraints, keys, tuple(self._of_each(cycle, constraints, keys)))
             cycle.facts.keep(kept, known)
         return known.counted
 
     def _of_each(
-        self, cycle: Cycle, constraints: Iterable[Constraint], keys: tuple[str, ...]
-    ) -> Iterator[tuple[Constraint, CountedNodes]]:
+        self, cycle: Cycle, constraints: Iterable[SpreadConstraint], keys: tuple[str, ...]
+    ) -> Iterator[tuple[SpreadConstraint, CountedNodes]]:
         by_policies: dict[tuple[bool, bool], EligibleNodes] = {}
         for constraint in cycle.budget.watched(constraints, EXPENSE):
             policies = constraint.honors_affinity, constraint.honors_taints
@@ -146,7 +150,7 @@ class EligibleNodesOf:
                 eligible = by_policies[policies] = self._find(cycle, constraint, keys)
             yield constraint, eligible.counted(constraint.topology_key)
 
-    def _find(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...]) -> EligibleNodes:
+    def _find(self, cycle: Cycle, constraint: SpreadConstraint, keys: tuple[str, ...]) -> EligibleNodes:
         required = RequiredNodes.of(cycle) if constraint.honors_affinity else None
         if len(keys) > _KEYS_KEPT or (required is not None and not required.is_short):
             return EligibleNodes(cycle, constraint, keys, numeric=self._numeric)
@@ -165,7 +169,7 @@ class EligibleNodesOf:
         return known
 
 
-def matching_pods(cycle: Cycle, constraint: Constraint) -> MatchCounter | None:
+def matching_pods(cycle: Cycle, constraint: SpreadConstraint) -> MatchCounter | None:
     """The pods that match, terminating ones left out. A selector without conditions counts nothing."""
     if constraint.selector.is_empty or constraint.selector.nothing:
         return None

@@ -17,12 +17,12 @@ from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlu
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread.cells import Cells, Part, nothing_scored, part_by_domain, part_by_node
-from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
+from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint, SpreadConstraints
 from kubesched.plugins.pod_topology_spread.domains import (
+    CachedNodes,
     CountedNodes,
     Domains,
     EligibleNodesOf,
-    Kept,
     matching_pods,
 )
 from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
@@ -40,7 +40,10 @@ _NODES = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_N
 
 _DOMAINS = StateKey[list[Domains]]("PodTopologySpread")
 _CELLS = StateKey[Cells]("PreScorePodTopologySpread")
-_HARD, _SOFT = StateKey[Kept]("nodes that hard constraints count"), StateKey[Kept]("nodes that soft ones count")
+_HARD, _SOFT = (
+    StateKey[CachedNodes]("nodes that hard constraints count"),
+    StateKey[CachedNodes]("nodes that soft ones count"),
+)
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -55,7 +58,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def __init__(self, args: PodTopologySpreadArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         features = self.context.features
-        self._constraints = Constraints(
+        self._constraints = SpreadConstraints(
             args or PodTopologySpreadArgs(), match_label_keys=features.match_label_keys_in_spread
         )
         self._eligible_nodes = EligibleNodesOf(numeric=features.taint_comparisons)
@@ -165,7 +168,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def _part(
         self,
         cycle: Cycle,
-        constraint: Constraint,
+        constraint: SpreadConstraint,
         counted: CountedNodes,
         nodes: Nodes,
         ignored: Bool | None,
@@ -223,11 +226,11 @@ def _is_involved(other: Pod, pod: Pod) -> bool:
     return is_same_pod(other, pod) or (has_node(other) and other.namespace == pod.namespace)
 
 
-def _counts(constraint: Constraint, pod: Pod | None) -> bool:
+def _counts(constraint: SpreadConstraint, pod: Pod | None) -> bool:
     return pod is not None and constraint.selector.matches(pod.metadata.labels)
 
 
-def _place(node: Node | None, constraints: tuple[Constraint, ...]) -> tuple[str, ...] | None:
+def _place(node: Node | None, constraints: tuple[SpreadConstraint, ...]) -> tuple[str, ...] | None:
     """The domains that the node is in, one for each constraint; None if one of them does not know the node."""
     if node is None:
         return None

@@ -20,7 +20,7 @@ from kubesched.state.objects import ObjectStore
 K = TypeVar("K", bound=KubeObject)
 
 
-class Assumed(Generic[K]):
+class AssumedObjects(Generic[K]):
     """Objects of one kind with assumed changes laid over them. The store itself stays what the watch said."""
 
     def __init__(self, kind: type[K], objects: ObjectStore, on_change: Callable[[str], object] | None = None) -> None:
@@ -179,7 +179,7 @@ class Offers:
         self._shelves: dict[str, Shelf] = {}
         self._reserved: dict[str, list[Offer]] = {}
 
-    def refresh(self, assumed: Assumed[PersistentVolume]) -> None:
+    def refresh(self, assumed: AssumedObjects[PersistentVolume]) -> None:
         assumed.expire()
         for name in self.touched:
             self._replace(name, assumed.get(name))
@@ -208,7 +208,7 @@ class Offers:
             and wish.may_have(offer)
         ]
 
-    def _follow_watch(self, assumed: Assumed[PersistentVolume]) -> None:
+    def _follow_watch(self, assumed: AssumedObjects[PersistentVolume]) -> None:
         seen = self._seen
         current = {volume.metadata.name: volume for volume in self._objects.all(PersistentVolume)}
         changed = [name for name, volume in current.items() if seen.get(name) is not volume]

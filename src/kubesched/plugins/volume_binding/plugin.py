@@ -28,7 +28,7 @@ from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.provisioning import largest_volume
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
-from kubesched.plugins.volume_binding.search import Findings, PodClaims, VolumeSearch, claims_of, why_not_ready
+from kubesched.plugins.volume_binding.search import PodClaims, VolumeFindings, VolumeSearch, claims_of, why_not_ready
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bind_volumes, bound_to, made_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
@@ -40,7 +40,7 @@ _REASONS = (
     "node(s) did not have enough free storage",
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 )
-"""In words, what may be the trouble on a node: see `Findings.troubles`."""
+"""In words, what may be the trouble on a node: see `VolumeFindings.troubles`."""
 
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 
@@ -169,7 +169,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         """What was set aside for the pod and must be written before it is bound; None if it needs nothing."""
         return cycle.find(RESERVED)
 
-    def _find(self, cycle: Cycle, nodes: Nodes) -> Findings:
+    def _find(self, cycle: Cycle, nodes: Nodes) -> VolumeFindings:
         return cycle.state.companion(VolumeSearch).find(self._claims(cycle), nodes)
 
     def _claims(self, cycle: Cycle) -> PodClaims:

@@ -41,7 +41,7 @@ def largest_volume(capacity: CSIStorageCapacity) -> int:
     return -1 if limit is None else parse_quantity(limit).value()
 
 
-class Report:
+class CapacityReport:
     """How much a class can still make in a part of the cluster."""
 
     __slots__ = ("capacity", "largest_volume", "reach")
@@ -59,15 +59,15 @@ class CapacityReports:
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
         self._version = -1
-        self._reports: dict[str, Report] = {}
-        self._by_class: dict[str, list[Report]] = {}
+        self._reports: dict[str, CapacityReport] = {}
+        self._by_class: dict[str, list[CapacityReport]] = {}
 
     def rows_with_space(self, claim: PersistentVolumeClaim, nodes: Nodes) -> Bool:
         """Per row whether a new volume has room there; all rows if its driver does not report."""
         sufficient = self.sufficient_for(claim)
         return ~nodes.none() if sufficient is None else within_any(nodes, (report.reach for report in sufficient))
 
-    def sufficient_for(self, claim: PersistentVolumeClaim) -> list[Report] | None:
+    def sufficient_for(self, claim: PersistentVolumeClaim) -> list[CapacityReport] | None:
         """The reports with room for the claim; None if capacity is no question for it."""
         size = claim.spec.resources.requests.get(_STORAGE)
         storage_class = self._objects.get(StorageClass, class_of(claim))
@@ -87,6 +87,6 @@ class CapacityReports:
         for capacity in self._objects.all(CSIStorageCapacity):
             report = known.get(capacity.key)
             if report is None or report.capacity is not capacity:
-                report = Report(capacity)
+                report = CapacityReport(capacity)
             self._reports[capacity.key] = report
             self._by_class.setdefault(capacity.storage_class_name, []).append(report)

@@ -15,7 +15,7 @@ from kubesched.plugins.shared.arithmetic import broken_line
 from kubesched.plugins.shared.volume_claims import class_of
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.reach import within
-from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
+from kubesched.plugins.volume_binding.search import VolumeFindings, VolumeSearch
 from kubesched.state.columns import Int64
 
 _SHAPE_SCALE = MAX_NODE_SCORE // 10
@@ -29,10 +29,10 @@ class CapacityScorer:
     def __init__(self, shape: Sequence[UtilizationShapePoint] | None) -> None:
         self._points = [(point.utilization, point.score * _SHAPE_SCALE) for point in shape or LESS_USED_IS_BETTER]
 
-    def scores(self, findings: Findings, search: VolumeSearch, nodes: Nodes) -> Int64:
+    def scores(self, findings: VolumeFindings, search: VolumeSearch, nodes: Nodes) -> Int64:
         return np.array([self._score(findings, search, nodes, i) for i in range(len(nodes))], dtype=np.int64)
 
-    def _score(self, findings: Findings, search: VolumeSearch, nodes: Nodes, i: int) -> int:
+    def _score(self, findings: VolumeFindings, search: VolumeSearch, nodes: Nodes, i: int) -> int:
         used = _space_bound(findings, search, i) or _space_to_provision(findings, search, nodes, i)
         if not used:
             return 0
@@ -40,7 +40,7 @@ class CapacityScorer:
         return int(total / len(used) + 0.5)
 
 
-def _space_bound(findings: Findings, search: VolumeSearch, i: int) -> dict[str, tuple[int, int]]:
+def _space_bound(findings: VolumeFindings, search: VolumeSearch, i: int) -> dict[str, tuple[int, int]]:
     """By class, how many bytes are asked for of how many, in volumes that exist."""
     used: dict[str, tuple[int, int]] = {}
     for claim, serials in findings.chosen:
@@ -54,7 +54,9 @@ def _space_bound(findings: Findings, search: VolumeSearch, i: int) -> dict[str, 
     return used
 
 
-def _space_to_provision(findings: Findings, search: VolumeSearch, nodes: Nodes, i: int) -> dict[str, tuple[int, int]]:
+def _space_to_provision(
+    findings: VolumeFindings, search: VolumeSearch, nodes: Nodes, i: int
+) -> dict[str, tuple[int, int]]:
     """The same in volumes to be made, where their driver reports capacity; all of a class come out of the same."""
     used: dict[str, tuple[int, int]] = {}
     row = Nodes(nodes.state, np.array([nodes.row(i)]))

@@ -16,7 +16,7 @@ from kubesched.plugins.shared.csi_migration import TranslationError, migration_o
 from kubesched.plugins.shared.csi_nodes import CSINodeColumns
 from kubesched.plugins.shared.volume_claims import claim_not_found, claims_used, class_of, is_bound, why_foreign
 from kubesched.plugins.volume_binding.matching import NO_VOLUME, best_offers
-from kubesched.plugins.volume_binding.offers import Assumed, Offers, Wish
+from kubesched.plugins.volume_binding.offers import AssumedObjects, Offers, Wish
 from kubesched.plugins.volume_binding.provisioning import CapacityReports, allowed_rows
 from kubesched.plugins.volume_binding.reach import compiled, reach_of, within
 from kubesched.state.cluster import ClusterState
@@ -54,7 +54,7 @@ def why_not_ready(pod: Pod, objects: ObjectStore) -> str:
     return ""
 
 
-def claims_of(pod: Pod, assumed: Assumed[PersistentVolumeClaim], objects: ObjectStore) -> PodClaims | Status:
+def claims_of(pod: Pod, assumed: AssumedObjects[PersistentVolumeClaim], objects: ObjectStore) -> PodClaims | Status:
     """The claims of a pod that all are there; or, if one should have its volume by now, that the pod must wait."""
     bound: list[PersistentVolumeClaim] = []
     delayed: list[PersistentVolumeClaim] = []
@@ -78,7 +78,7 @@ def claims_of(pod: Pod, assumed: Assumed[PersistentVolumeClaim], objects: Object
 
 
 @dataclass
-class Findings:
+class VolumeFindings:
     """Columns over the rows of a view. A row is good if none of the four kinds of trouble is found there."""
 
     out_of_reach: Bool
@@ -106,14 +106,14 @@ class VolumeSearch:
 
     def __init__(self, state: ClusterState) -> None:
         objects = state.objects
-        self.claims = Assumed(PersistentVolumeClaim, objects)
+        self.claims = AssumedObjects(PersistentVolumeClaim, objects)
         self.offers = Offers(objects)
-        self.volumes = Assumed(PersistentVolume, objects, on_change=self.offers.touched.add)
+        self.volumes = AssumedObjects(PersistentVolume, objects, on_change=self.offers.touched.add)
         self.reports = CapacityReports(objects)
         self._csi_nodes = state.companion(CSINodeColumns)
 
-    def find(self, claims: PodClaims, nodes: Nodes) -> Findings:
-        findings = Findings(nodes.none(), nodes.none(), nodes.none(), nodes.none())
+    def find(self, claims: PodClaims, nodes: Nodes) -> VolumeFindings:
+        findings = VolumeFindings(nodes.none(), nodes.none(), nodes.none(), nodes.none())
         self._check_bound(claims.bound, nodes, findings)
         if claims.delayed:
             self._find_delayed(claims.delayed, nodes, findings)
@@ -121,7 +121,7 @@ class VolumeSearch:
 
     # -- claims that have a volume ------------------------------------------------------------------------------------
 
-    def _check_bound(self, claims: Claims, nodes: Nodes, findings: Findings) -> None:
+    def _check_bound(self, claims: Claims, nodes: Nodes, findings: VolumeFindings) -> None:
         """On each row, the first claim in trouble tells what the trouble is."""
         fine = ~nodes.none()
         for claim in claims:
@@ -133,7 +133,7 @@ class VolumeSearch:
             findings.out_of_reach |= fine & ~reachable
             fine &= reachable
 
-    def _reachable(self, volume: PersistentVolume, nodes: Nodes, findings: Findings, asked: Bool) -> Bool:
+    def _reachable(self, volume: PersistentVolume, nodes: Nodes, findings: VolumeFindings, asked: Bool) -> Bool:
         """Per row whether a volume can be used; where a CSI driver serves in-tree volumes, by that driver's labels."""
         reachable = within(nodes, reach_of(volume))
         migration = migration_of(volume.spec)
@@ -153,7 +153,7 @@ class VolumeSearch:
 
     # -- claims that wait for a node ----------------------------------------------------------------------------------
 
-    def _find_delayed(self, claims: Claims, nodes: Nodes, findings: Findings) -> None:
+    def _find_delayed(self, claims: Claims, nodes: Nodes, findings: VolumeFindings) -> None:
         possible = ~nodes.none()
         started = [claim for claim in claims if SELECTED_NODE in claim.metadata.annotations]
         for claim in started:
@@ -164,7 +164,7 @@ class VolumeSearch:
         self._match([claim for claim in claims if SELECTED_NODE not in claim.metadata.annotations], nodes, findings)
         self._check_provisions(nodes, findings, possible)
 
-    def _match(self, claims: list[PersistentVolumeClaim], nodes: Nodes, findings: Findings) -> None:
+    def _match(self, claims: list[PersistentVolumeClaim], nodes: Nodes, findings: VolumeFindings) -> None:
         """Give each claim the smallest volume that fits, small claims first; what finds none is to be provisioned."""
         if not claims:
             return
@@ -174,7 +174,7 @@ class VolumeSearch:
             findings.chosen.append((wish.claim, serials))
             findings.to_provision.append((wish.claim, serials == NO_VOLUME))
 
-    def _check_provisions(self, nodes: Nodes, findings: Findings, possible: Bool) -> None:
+    def _check_provisions(self, nodes: Nodes, findings: VolumeFindings, possible: Bool) -> None:
         for claim, rows in findings.to_provision:
             asked = rows & possible
             if not asked.any():

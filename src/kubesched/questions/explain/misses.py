@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.requests import pod_requests
-from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_affinity import NodeAffinityPlugin
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.plugins.taint_toleration import TaintToleration
@@ -60,7 +60,7 @@ class _Finder:
             NodeResourcesFit.name: self._shortage,
             TaintToleration.name: self._taints,
             NodeUnschedulable.name: lambda node: "is cordoned",
-            NodeAffinity.name: self._labels,
+            NodeAffinityPlugin.name: self._labels,
         }
 
     def distance(self, verdict: NodeVerdict) -> tuple[int, float, str]:

@@ -11,7 +11,7 @@ from kubesched.api.device_claims import ResourceClaim, ResourceClaimStatus
 from kubesched.api.pod import Pod
 from kubesched.api.well_known import ZONE
 from kubesched.framework.plugin import FilterPlugin
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.questions.pools import one_more, pools_of
 from kubesched.questions.remedies.remedy import Edit, NewNode, Option, Sort, created
 from kubesched.questions.remedies.trial import Trials
@@ -144,7 +144,7 @@ def _listed(pods: Sequence[Pod]) -> str:
 
 def without_pods(pods: Iterable[Pod], state: ClusterState) -> tuple[Edit, ...]:
     """The pods gone, and what only they had claimed free again."""
-    ledger = state.companion(DeviceView).ledger
+    ledger = state.companion(ClusterDevices).ledger
     edits: list[Edit] = []
     for pod in pods:
         edits.append(Edit(pod, lambda _: None))

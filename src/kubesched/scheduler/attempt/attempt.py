@@ -23,7 +23,7 @@ import msgspec
 
 from kubesched.framework.budget import Expense
 from kubesched.framework.decision import Decision
-from kubesched.framework.extender import ExtenderAnswers, Question
+from kubesched.framework.extender import ExtenderAnswers, ExtenderQuestion
 from kubesched.framework.status import Code, Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.queue.queued_pod import QueuedPod
@@ -90,7 +90,7 @@ class Asking(msgspec.Struct, frozen=True, gc=False):
     """Extenders have to be asked before the attempt can be decided. The pod is in flight, and decided anew then."""
 
     phase: ClassVar[Phase] = Phase.ASKING
-    questions: Sequence[Question[Any, Any]]
+    questions: Sequence[ExtenderQuestion[Any, Any]]
     """Empty if all is asked, but other pods have their turn first."""
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.framework.errors import describe
-from kubesched.framework.extender import ExtenderError, Question
+from kubesched.framework.extender import ExtenderError, ExtenderQuestion
 from kubesched.scheduler.attempt.attempt import Paused
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
 
@@ -71,7 +71,7 @@ class ExtenderTurns:
                 return turn.attempt
         return None
 
-    def ask(self, attempt: EntityAttempt, questions: Sequence[Question[Any, Any]]) -> None:
+    def ask(self, attempt: EntityAttempt, questions: Sequence[ExtenderQuestion[Any, Any]]) -> None:
         """Ask what is open. Without a question the attempt waits for its turn."""
         turn = self._turn_of(attempt)
         turn.asked_all = not questions
@@ -94,7 +94,7 @@ class ExtenderTurns:
         return next(turn for turn in self._turns if turn.attempt is attempt)
 
 
-async def answer(questions: Sequence[Question[Any, Any]]) -> None:
+async def answer(questions: Sequence[ExtenderQuestion[Any, Any]]) -> None:
     """Have all questions answered, side by side if they are several."""
     if len(questions) == 1:
         await _ask(questions[0])
@@ -102,7 +102,7 @@ async def answer(questions: Sequence[Question[Any, Any]]) -> None:
         await asyncio.gather(*map(_ask, questions))
 
 
-async def _ask(question: Question[Any, Any]) -> None:
+async def _ask(question: ExtenderQuestion[Any, Any]) -> None:
     try:
         await question.ask()
     except Exception as error:  # an extender that breaks must not take the pod with it, let alone the scheduler

@@ -124,8 +124,8 @@ class GroupPlacer:
                 find=self._find,
                 extender_answers=member.answers,
                 spent=member.spent,
-                within=within,
-                makes_room=False,
+                candidate_rows=within,
+                run_post_filter=False,
             )
         except AnswersMissingError as missing:
             placed.missing.append(missing)

@@ -24,7 +24,7 @@ from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSe
 from kubesched.api.device_claims import DeviceConstraint, ResourceClaim, ResourceClaimSpec
 from kubesched.api.devices import Device, DeviceClass, ResourceSlice
 from kubesched.framework.budget import Budget, TurnOverError
-from kubesched.plugins.shared.devices.answers import Answer, DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices, DeviceAnswer
 from kubesched.plugins.shared.devices.demand import AllocationError, Demand, SearchTime
 from kubesched.plugins.shared.devices.search import Search
 from kubesched.plugins.shared.devices.selecting import Selectors
@@ -85,7 +85,7 @@ class Searching(RuleBasedStateMachine):
         self.state.apply(make_class())
         for i, name in enumerate(NODES):
             self.state.apply(make_node(name).label(zone="ab"[i % 2]).build())
-        self.view = DeviceView(self.state)
+        self.view = ClusterDevices(self.state)
         self.claims: dict[str, ResourceClaim] = {}
         self.turns = 0
 
@@ -143,7 +143,7 @@ class Searching(RuleBasedStateMachine):
                 assert kept == self._from_scratch(claims, row)
                 assert answer.fits[row] == (outcome.found is not None)
 
-    def _in_turns(self, specs: list[ResourceClaimSpec]) -> Answer:
+    def _in_turns(self, specs: list[ResourceClaimSpec]) -> DeviceAnswer:
         """As often as not the search is interrupted whenever it has found out something."""
         self.turns += 1
         if self.turns % 2:
@@ -158,7 +158,7 @@ class Searching(RuleBasedStateMachine):
                 continue
 
     def _from_scratch(self, claims: tuple[ResourceClaim, ...], row: int) -> object:
-        fresh = DeviceView(self.state)
+        fresh = ClusterDevices(self.state)
         for identity, allocation in self.view.ledger._pending.items():
             claim = make_claim(identity.partition(" ")[0].partition("/")[2])
             fresh.ledger.set_aside(claim, allocation)

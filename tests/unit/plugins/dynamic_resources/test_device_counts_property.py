@@ -11,7 +11,7 @@ from tests.device_builders import allocated, attribute_is, device, make_claim, m
 from kubesched.api.affinity import NodeSelector
 from kubesched.api.devices import Device, DeviceClass, ResourceSlice
 from kubesched.api.node import Node
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.counting import DeviceCounts
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import make_node, node_term
@@ -82,7 +82,7 @@ class Counting(RuleBasedStateMachine):
 
     @rule(pool=st.sampled_from(POOLS))
     def set_aside_or_release(self, pool: str) -> None:
-        ledger = self.state.companion(DeviceView).ledger
+        ledger = self.state.companion(ClusterDevices).ledger
         claim = allocated(make_claim("pending"), f"{pool}/d0")
         assert claim.status.allocation is not None
         if ledger.is_pending(claim):
@@ -122,7 +122,7 @@ class Counting(RuleBasedStateMachine):
         node = self.state.nodes.nodes[row]
         if node is None:
             return 0, 0
-        in_use = set(self.state.companion(DeviceView).ledger.devices_in_use())
+        in_use = set(self.state.companion(ClusterDevices).ledger.devices_in_use())
         expressions = self._class(class_name).spec.selectors
         capacity = used = 0
         for one in self.state.objects.all(ResourceSlice):

@@ -36,7 +36,7 @@ from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
 from kubesched.plugins.dynamic_resources.claims import after_claim
 from kubesched.plugins.dynamic_resources.extended import claim_for
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import make_node, make_pod, node_term
@@ -145,7 +145,7 @@ def test_a_device_that_ties_the_claim_to_one_node_makes_terms_of_others_irreleva
         pool_at("n3", binds=False, terms=3),
     )
     claim = make_claim("c", request(count=2))
-    view = make_cluster(*nodes, make_class(), *slices, claim).companion(DeviceView)
+    view = make_cluster(*nodes, make_class(), *slices, claim).companion(ClusterDevices)
     outcomes = view.answer([claim.spec], SearchTime()).outcomes
     assert outcomes[0].found is not None
     problems = [view.words(one.error, row, (claim,)) for row, one in enumerate(outcomes) if one.error is not None]
@@ -274,7 +274,7 @@ def test_an_extended_resource_is_served_by_devices_where_no_plugin_offers_it() -
     asking = make_pod("p").requests({"example.com/gpu": "1"}).build()
     decision = reserve(state, asking)
     assert decision.node == "n2"
-    assert state.companion(DeviceView).ledger.devices_in_use() == [("gpu.example.com", "n2", "d")]
+    assert state.companion(ClusterDevices).ledger.devices_in_use() == [("gpu.example.com", "n2", "d")]
 
 
 def test_a_node_that_offers_the_resource_itself_needs_no_device() -> None:
@@ -282,7 +282,7 @@ def test_a_node_that_offers_the_resource_itself_needs_no_device() -> None:
     state = make_cluster(with_plugin, make_class(resource="example.com/gpu"))
     decision = reserve(state, make_pod("p").requests({"example.com/gpu": "1"}).build())
     assert decision.node == "n3"
-    assert not state.companion(DeviceView).ledger.devices_in_use()
+    assert not state.companion(ClusterDevices).ledger.devices_in_use()
 
 
 def test_a_claim_left_from_an_earlier_attempt_is_deleted_first() -> None:

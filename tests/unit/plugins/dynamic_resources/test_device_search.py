@@ -25,7 +25,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node
 from kubesched.framework.budget import Budget, TurnOverError
 from kubesched.plugins.shared.devices import demand as demands
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.demand import AllocationError, Demand, SearchTime
 from kubesched.plugins.shared.devices.search import Path, Search
 from kubesched.plugins.shared.devices.selecting import Selectors
@@ -46,7 +46,7 @@ def search(
     state.apply(Node(metadata=ObjectMeta(name="n")))
     for obj in (make_class(), *classes, *slices, *holding):
         state.apply(obj)
-    view = DeviceView(state)
+    view = ClusterDevices(state)
     view.inventories.refresh()
     inventory = view.inventories.of(0)
     known = {one.name: one for one in state.objects.all(DeviceClass)}
@@ -241,7 +241,7 @@ def test_what_is_taken_of_a_capacity_follows_the_policy_of_the_device(asked: str
     state = ClusterState()
     for obj in (Node(metadata=ObjectMeta(name="n")), make_class(), slices):
         state.apply(obj)
-    view = DeviceView(state)
+    view = ClusterDevices(state)
     view.inventories.refresh()
     claim = make_claim("c", request(capacity={"mem": asked} if asked else None))
     demand = Demand([claim.spec], {"gpu": make_class()}, Selectors())
@@ -261,7 +261,7 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
     slices = make_slice("n", *(device(f"d{i}", numa=i % 2) for i in range(24)))
     for obj in (Node(metadata=ObjectMeta(name="n")), make_class(), slices):
         state.apply(obj)
-    view = DeviceView(state)
+    view = ClusterDevices(state)
     view.inventories.refresh()
     claim = make_claim("c", request(count=13), constraints=(SAME_NUMA,))
     demand = Demand([claim.spec], {"gpu": make_class()}, Selectors())
@@ -292,7 +292,7 @@ def test_a_search_that_is_interrupted_finds_the_same_and_repeats_nothing_but_its
     listed = (device(f"d{i}", numa=numa, model="ab"[model]) for i, (numa, model) in enumerate(devices))
     for obj in (Node(metadata=ObjectMeta(name="n")), make_class(), make_slice("n", *listed)):
         state.apply(obj)
-    view = DeviceView(state)
+    view = ClusterDevices(state)
     view.inventories.refresh()
     inventory = view.inventories.of(0)
     alternatives = first_of("f", ("a", 3, attribute_is("model", "a")), ("b", 1, "true"))
@@ -327,7 +327,7 @@ def test_a_search_that_is_interrupted_comes_to_its_end() -> None:
     slices = make_slice("n", *(device(f"d{i}", numa=i % 2) for i in range(20)))
     for obj in (Node(metadata=ObjectMeta(name="n")), make_class(), slices):
         state.apply(obj)
-    view = DeviceView(state)
+    view = ClusterDevices(state)
     view.inventories.refresh()
     claim = make_claim("c", request(count=11), constraints=(SAME_NUMA,))
     demand = Demand([claim.spec], {"gpu": make_class()}, Selectors())

@@ -14,17 +14,17 @@ from kubesched.api.device_claims import (
     ResourceClaim,
 )
 from kubesched.api.devices import DeviceClass
-from kubesched.plugins.shared.devices.demand import AllocationError, Wanted
+from kubesched.plugins.shared.devices.demand import AllocationError, RequestDemand
 from kubesched.plugins.shared.devices.inventory import Inventory
 from kubesched.plugins.shared.devices.pools import Spot
-from kubesched.plugins.shared.devices.search import Chosen, Found
+from kubesched.plugins.shared.devices.search import Chosen, FoundDevices
 
 _SHARES = uuid.UUID("6f1c7f4e-4d63-4f0b-9f27-7a0b8a1d3b52")
 """Of the names from which the ids of shares are made."""
 
 
 def allocations(
-    found: Found,
+    found: FoundDevices,
     inventory: Inventory,
     node_name: str,
     claims: Sequence[ResourceClaim],
@@ -47,7 +47,7 @@ def allocations(
     ]
 
 
-def check_nodes(found: Found, inventory: Inventory) -> None:
+def check_nodes(found: FoundDevices, inventory: Inventory) -> None:
     """Raises an AllocationError if the nodes of an allocation cannot be put into words."""
     for number, devices in enumerate(found.claims):
         try:
@@ -105,7 +105,7 @@ def _device(chosen: Chosen, spot: Spot, share: str) -> AllocatedDevice:
 
 
 def _configuration(
-    claim: ResourceClaim, selected: Sequence[Wanted], class_of: Callable[[str], DeviceClass | None]
+    claim: ResourceClaim, selected: Sequence[RequestDemand], class_of: Callable[[str], DeviceClass | None]
 ) -> list[AllocationConfiguration]:
     """The parameters of each class once, for all requests of it; then those of the claim."""
     requests_of: dict[str, list[str]] = {}

@@ -17,10 +17,10 @@ from kubesched.api.devices import DeviceClass
 from kubesched.framework.budget import TurnOverError
 from kubesched.plugins.shared.devices.allocation import check_nodes
 from kubesched.plugins.shared.devices.demand import AllocationError, Demand, SearchTime
-from kubesched.plugins.shared.devices.inventory import Inventories, Inventory, Use
+from kubesched.plugins.shared.devices.device_equivalence import DeviceEquivalence
+from kubesched.plugins.shared.devices.inventory import DeviceUse, Inventories, Inventory
 from kubesched.plugins.shared.devices.ledger import Ledger
-from kubesched.plugins.shared.devices.likeness import Likeness
-from kubesched.plugins.shared.devices.search import Found, Path, Search
+from kubesched.plugins.shared.devices.search import FoundDevices, Path, Search
 from kubesched.plugins.shared.devices.selecting import Names, Selectors
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
@@ -34,12 +34,12 @@ _OUTCOMES_KEPT = 1 << 15
 class SearchOutcome:
     """How a search ended: with devices, with none, or with an error."""
 
-    found: Found | None = None
+    found: FoundDevices | None = None
     error: AllocationError | None = None
     has_invalid_pools: bool = False
 
 
-class Answer:
+class DeviceAnswer:
     """The outcomes of all rows for one demand."""
 
     def __init__(self, demand: Demand) -> None:
@@ -68,7 +68,7 @@ class Answer:
             self.failures.pop(row, None)
 
 
-class DeviceView:
+class ClusterDevices:
     """All that is known about devices on one cluster; profiles share it."""
 
     def __init__(self, state: ClusterState) -> None:
@@ -76,11 +76,11 @@ class DeviceView:
         self.inventories = Inventories(state, self.ledger)
         self._state = state
         self.selectors = Selectors()
-        self._likenesses: dict[Names | None, Likeness] = {}
-        self._answers: dict[Hashable, Answer] = {}
+        self._likenesses: dict[Names | None, DeviceEquivalence] = {}
+        self._answers: dict[Hashable, DeviceAnswer] = {}
         self._encode = msgspec.json.Encoder().encode
 
-    def answer(self, specs: Sequence[ResourceClaimSpec], time: SearchTime) -> Answer:
+    def answer(self, specs: Sequence[ResourceClaimSpec], time: SearchTime) -> DeviceAnswer:
         """The outcomes for claims that ask for this, up to date. TurnOverError if that takes long."""
         self.inventories.refresh()
         key = self._encode(specs), self._state.objects.version(DeviceClass)
@@ -88,7 +88,7 @@ class DeviceView:
         if answer is None:
             while len(self._answers) >= _DEMANDS_KEPT:
                 del self._answers[next(iter(self._answers))]
-            answer = Answer(self._demand(specs))
+            answer = DeviceAnswer(self._demand(specs))
         self._answers[key] = answer
         if answer.stale:
             time.let_others_go_first()
@@ -116,11 +116,11 @@ class DeviceView:
             if len(self._likenesses) >= _LIKENESSES_KEPT:
                 self._likenesses.clear()
                 self.inventories.forget_shapes()
-            likeness = self._likenesses[names] = Likeness(names)
+            likeness = self._likenesses[names] = DeviceEquivalence(names)
         demand.look_with(likeness)
         return demand
 
-    def _bring_up_to_date(self, answer: Answer, time: SearchTime) -> None:
+    def _bring_up_to_date(self, answer: DeviceAnswer, time: SearchTime) -> None:
         size, changes = self._state.nodes.size, self.inventories.changes
         rows = changes.since(answer.position) if answer.position >= 0 and len(answer.outcomes) == size else None
         if rows is None:
@@ -144,7 +144,7 @@ class DeviceView:
             if given_up is None:
                 del answer.stale[row]
 
-    def _outcome(self, answer: Answer, inventory: Inventory, time: SearchTime) -> SearchOutcome:
+    def _outcome(self, answer: DeviceAnswer, inventory: Inventory, time: SearchTime) -> SearchOutcome:
         use = inventory.use(self.ledger)
         key = (answer.demand.likeness.shape_of(inventory), use)
         outcome = answer.known.get(key)
@@ -163,7 +163,9 @@ class DeviceView:
             answer.known[key] = outcome
         return outcome
 
-    def _search(self, answer: Answer, inventory: Inventory, use: Use, key: Hashable, time: SearchTime) -> Found | None:
+    def _search(
+        self, answer: DeviceAnswer, inventory: Inventory, use: DeviceUse, key: Hashable, time: SearchTime
+    ) -> FoundDevices | None:
         where, path = answer.path
         search = Search(answer.demand, inventory, use, time, path if where == key else ())
         try:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kubesched.api.devices import CapacityPolicy
 from kubesched.api.quantity import Family, QuantityText, family_of, parse_quantity, spell
-from kubesched.plugins.shared.devices.device_kinds import Capacity, DeviceKind
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind, KindCapacity
 
 _NANO = 10**9
 
@@ -42,7 +42,7 @@ def amounts_taken(requests: Mapping[str, QuantityText], kind: DeviceKind) -> Amo
     return taken
 
 
-def _taken(requested: QuantityText | None, capacity: Capacity) -> Amount:
+def _taken(requested: QuantityText | None, capacity: KindCapacity) -> Amount:
     policy = capacity.policy
     if requested is None:
         return _amount(capacity.text if policy is None or policy.default is None else policy.default)

@@ -12,7 +12,7 @@ Value = tuple[str, AttributeValue]
 """The type of an attribute, and its value."""
 
 
-class Constraint:
+class AttributeConstraint:
     """One constraint in one search: devices are added as they are chosen, and removed when the search turns back."""
 
     def __init__(self, attribute: str, requests: Sequence[str]) -> None:
@@ -34,7 +34,7 @@ class Constraint:
         raise NotImplementedError
 
 
-class MatchAttribute(Constraint):
+class MatchAttribute(AttributeConstraint):
     """All devices have the same value."""
 
     def __init__(self, attribute: str, requests: Sequence[str]) -> None:
@@ -54,7 +54,7 @@ class MatchAttribute(Constraint):
         self._count -= 1
 
 
-class DistinctAttribute(Constraint):
+class DistinctAttribute(AttributeConstraint):
     """No two devices have the same value. As in kube-scheduler, of each request only the last device is remembered."""
 
     def __init__(self, attribute: str, requests: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ class DistinctAttribute(Constraint):
         self._count -= 1
 
 
-def begin(constraint: DeviceConstraint, *, knows_distinct: bool = True) -> Constraint | None:
+def begin(constraint: DeviceConstraint, *, knows_distinct: bool = True) -> AttributeConstraint | None:
     """A constraint for a new search; None if it is of a kind that is not known."""
     if constraint.match_attribute is not None:
         return MatchAttribute(constraint.match_attribute, constraint.requests)

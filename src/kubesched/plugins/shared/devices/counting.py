@@ -13,11 +13,11 @@ import numpy as np
 
 from kubesched.api.devices import Device, DeviceClass, ResourceSlice
 from kubesched.framework.nodes import Nodes
-from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import ClusterDevices
+from kubesched.plugins.shared.devices.device_equivalence import DeviceEquivalence
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind, DeviceKinds
-from kubesched.plugins.shared.devices.likeness import Likeness
 from kubesched.plugins.shared.devices.pools import PoolId, Reach, SliceIndex
-from kubesched.plugins.shared.devices.selecting import Selection
+from kubesched.plugins.shared.devices.selecting import DeviceSelection
 from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64
@@ -52,11 +52,11 @@ class _Touched(NamedTuple):
 class ClassCount:
     """Per row the devices of one class: how many there are, and how many of those are in use."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: DeviceSelection) -> None:
         self.capacity: Int64 = np.zeros(0, dtype=np.int64)
         self.in_use: Int64 = np.zeros(0, dtype=np.int64)
         self._selection = selection
-        self._likeness = Likeness(selection.names)
+        self._likeness = DeviceEquivalence(selection.names)
         self._selected: weakref.WeakKeyDictionary[_Portion, tuple[str, ...] | None] = weakref.WeakKeyDictionary()
 
     def selected(self, portion: _Portion) -> tuple[str, ...] | None:
@@ -99,7 +99,7 @@ class DeviceCounts:
     """
 
     def __init__(self, state: ClusterState) -> None:
-        view = state.companion(DeviceView)
+        view = state.companion(ClusterDevices)
         self._state = state
         self._ledger = view.ledger
         self._selectors = view.selectors

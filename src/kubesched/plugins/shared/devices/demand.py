@@ -23,9 +23,9 @@ from kubesched.api.devices import DeviceClass, DeviceTaint
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.budget import UNLIMITED, Budget, Expense, TurnOverError
 from kubesched.plugins.shared.devices.capacity import Amounts, amounts_taken
+from kubesched.plugins.shared.devices.device_equivalence import DeviceEquivalence
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
-from kubesched.plugins.shared.devices.likeness import Likeness
-from kubesched.plugins.shared.devices.selecting import Names, Selection, Selectors
+from kubesched.plugins.shared.devices.selecting import DeviceSelection, Names, Selectors
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
@@ -92,14 +92,14 @@ class SearchTime:
             raise TurnOverError(_DEVICES)
 
 
-class Wanted:
+class RequestDemand:
     """One request, or one of its alternatives, with what is known about kinds of devices."""
 
     def __init__(
         self,
         request: str,
         asked: ExactDeviceRequest | DeviceSubRequest,
-        selection: Selection,
+        selection: DeviceSelection,
         *,
         claim: int,
         capacity: bool = True,
@@ -115,7 +115,7 @@ class Wanted:
         self.count = asked.count
         self.has_admin_access = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
         self.selection = selection
-        self.likeness = Likeness(None)
+        self.likeness = DeviceEquivalence(None)
         """By which devices that look the same to the demand are judged once."""
         self._capacity: Mapping[str, str | int | float] = asked.capacity.requests if capacity and asked.capacity else {}
         self._selected: WeakKeyDictionary[DeviceKind, bool | str] = WeakKeyDictionary()
@@ -159,7 +159,7 @@ class ClaimDemand:
     """One claim: its requests, each with its alternatives (one, if it has no others)."""
 
     spec: ResourceClaimSpec
-    requests: tuple[tuple[Wanted, ...], ...]
+    requests: tuple[tuple[RequestDemand, ...], ...]
 
 
 class Demand:
@@ -176,7 +176,7 @@ class Demand:
         self.fault: AllocationError | None = None
         """What is wrong with the claims or classes themselves, whatever the node."""
         self.claims: tuple[ClaimDemand, ...] = ()
-        self.likeness = Likeness(None)
+        self.likeness = DeviceEquivalence(None)
         try:
             self.claims = tuple(
                 ClaimDemand(
@@ -202,7 +202,7 @@ class Demand:
                 names |= selected_by
         return frozenset(names)
 
-    def look_with(self, likeness: Likeness) -> None:
+    def look_with(self, likeness: DeviceEquivalence) -> None:
         self.likeness = likeness
         for claim in self.claims:
             for wanted in chain.from_iterable(claim.requests):
@@ -215,11 +215,11 @@ def _wanted(
     classes: Mapping[str, DeviceClass],
     selectors: Selectors,
     features: Features,
-) -> tuple[Wanted, ...]:
+) -> tuple[RequestDemand, ...]:
     alternatives = request.first_available or ((request.exactly,) if request.exactly is not None else ())
     if not features.device_capacity and not features.has_plain_devices:
         _refuse_capacity(request, alternatives, claim)
-    made: list[Wanted] = []
+    made: list[RequestDemand] = []
     for asked in alternatives:
         name = asked.name if isinstance(asked, DeviceSubRequest) else request.name
         where = f"claim {{claim}}, request {escaped(name)}"
@@ -235,7 +235,7 @@ def _wanted(
         if asked.allocation_mode not in (EXACT_COUNT, ALL_DEVICES):
             raise AllocationError(f"{where}: unsupported count mode {escaped(asked.allocation_mode)}", claim=claim)
         selection = selectors.of(found, asked.selectors)
-        made.append(Wanted(request.name, asked, selection, claim=claim, capacity=features.device_capacity))
+        made.append(RequestDemand(request.name, asked, selection, claim=claim, capacity=features.device_capacity))
     return tuple(made)
 
 

@@ -20,7 +20,7 @@ CounterName = tuple[str, str]
 """A counter set, and a counter in it."""
 
 
-class Capacity(NamedTuple):
+class KindCapacity(NamedTuple):
     """How much a device has of something, exactly and as it was spelled."""
 
     nano: int
@@ -56,7 +56,7 @@ class DeviceKind:
         """One such device."""
         self.is_shared = device.allow_multiple_allocations and features.device_capacity
         self.capacity = {
-            name: Capacity(
+            name: KindCapacity(
                 parse_quantity(given.value).nano(),
                 given.value,
                 given.request_policy if features.device_capacity else None,

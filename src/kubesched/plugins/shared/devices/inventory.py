@@ -12,12 +12,12 @@ from kubesched.config.features import Features
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKinds
 from kubesched.plugins.shared.devices.ledger import Ledger, PoolUse
-from kubesched.plugins.shared.devices.pools import Pool, PoolId, Reach, SliceIndex, Spot, build_pool, newest
+from kubesched.plugins.shared.devices.pools import DevicePool, PoolId, Reach, SliceIndex, Spot, build_pool, newest
 from kubesched.state.changes import ChangeLog, ChangeReader
 from kubesched.state.cluster import ClusterState
 
 
-class Use(NamedTuple):
+class DeviceUse(NamedTuple):
     """How much of an inventory is in use. Equal where a search would find the same."""
 
     busy: int
@@ -31,13 +31,13 @@ class Use(NamedTuple):
 class Inventory:
     """The pools that a node can use. Nodes with the very same pools share one."""
 
-    def __init__(self, pools: tuple[Pool, ...], replaced: tuple[PoolId, ...] = ()) -> None:
+    def __init__(self, pools: tuple[DevicePool, ...], replaced: tuple[PoolId, ...] = ()) -> None:
         self.pools = pools
         self.replaced = replaced
         """Pools of which the node sees only slices that are being replaced elsewhere, so that it cannot use them."""
         self.shapes: dict[object, int] = {}
-        """See `Likeness.shape_of`."""
-        self._use: Use | None = None
+        """See `DeviceEquivalence.shape_of`."""
+        self._use: DeviceUse | None = None
         self._versions: tuple[tuple[PoolUse, int], ...] = ()
 
     @cached_property
@@ -59,7 +59,7 @@ class Inventory:
     def has_invalid_pools(self) -> bool:
         return any(pool.fault for pool in self.pools)
 
-    def use(self, ledger: Ledger) -> Use:
+    def use(self, ledger: Ledger) -> DeviceUse:
         uses = [ledger.use_of(pool.id) for pool in self.pools]
         versions = tuple((use, use.version) for use in uses)
         if self._use is None or versions != self._versions:
@@ -67,7 +67,7 @@ class Inventory:
             self._use = self._read(uses)
         return self._use
 
-    def _read(self, uses: list[PoolUse]) -> Use:
+    def _read(self, uses: list[PoolUse]) -> DeviceUse:
         busy, position = 0, 0
         consumed: list[tuple[int, tuple[tuple[str, int], ...]]] = []
         counters: list[tuple[int, ...]] = []
@@ -85,10 +85,10 @@ class Inventory:
             if not use.exclusive and not use.capacity:
                 position += len(pool.spots)
             counters.append(tuple(_left(pool, use).values()))
-        return Use(busy, tuple(consumed), tuple(counters))
+        return DeviceUse(busy, tuple(consumed), tuple(counters))
 
 
-def _left(pool: Pool, use: PoolUse) -> dict[CounterName, int]:
+def _left(pool: DevicePool, use: PoolUse) -> dict[CounterName, int]:
     left = dict(pool.counters)
     if left:
         devices = [*((spot.device.name, spot.kind) for spot in pool.spots), *pool.elsewhere]
@@ -152,7 +152,7 @@ class Inventories:
         self._ledger = ledger
         self._kinds = DeviceKinds(state.features)
         self._slices = SliceIndex(state.objects, lambda slice_: (_PublishedSlice(slice_, state.features),))
-        self._built: dict[PoolId, dict[object, Pool | None]] = {}
+        self._built: dict[PoolId, dict[object, DevicePool | None]] = {}
         self._rows: list[Inventory] = []
         self._rows_of_pool: dict[PoolId, set[int]] = {}
         self._alike: dict[tuple[object, ...], Inventory] = {}
@@ -262,7 +262,7 @@ class Inventories:
             found = self._alike[key] = Inventory(tuple(pools), replaced)
         return found
 
-    def _pool(self, node: Node, pool_id: PoolId, seen: list[_PublishedSlice]) -> Pool | None:
+    def _pool(self, node: Node, pool_id: PoolId, seen: list[_PublishedSlice]) -> DevicePool | None:
         by_name = {one.slice.name: one for one in seen}
         current = newest(one.slice for one in seen)
         reachable = [by_name[one.name].reachable(node) for one in current]

@@ -146,7 +146,7 @@ class Spot(NamedTuple):
         return len(terms) if len(terms) > 1 else 0
 
 
-class Pool:
+class DevicePool:
     """A pool as seen from some nodes. Compared by identity."""
 
     __slots__ = ("__weakref__", "counters", "driver", "elsewhere", "fault", "id", "is_incomplete", "name", "spots")
@@ -207,7 +207,7 @@ def build_pool(
     reachable: Sequence[frozenset[int] | None],
     kinds: DeviceKinds,
     features: Features = DEFAULT_FEATURES,
-) -> Pool | None:
+) -> DevicePool | None:
     """The pool made of the slices seen from a node; None if those are obsolete.
 
     `seen` are of one generation, `everywhere` are all slices of the pool. `reachable` are per slice seen the devices
@@ -221,7 +221,7 @@ def build_pool(
             return None  # the driver is replacing this generation
         current = [other for other in every if other.spec.pool.generation == generation]
         if len(current) != wanted:
-            return Pool(pool_id, is_incomplete=True)
+            return DevicePool(pool_id, is_incomplete=True)
         names = {one.name for one in seen}
         unseen = [other for other in current if other.name not in names]
     in_order = sorted(zip(seen, reachable), key=lambda pair: pair[0].name)
@@ -230,7 +230,7 @@ def build_pool(
     for one, _ in in_order:
         for counter_set in one.spec.shared_counters:
             if counter_set.name in sets:
-                return Pool(pool_id, fault=f"duplicate counter set name {counter_set.name}")
+                return DevicePool(pool_id, fault=f"duplicate counter set name {counter_set.name}")
             sets.add(counter_set.name)
             for name, counter in counter_set.counters.items():
                 counters[counter_set.name, name] = parse_quantity(counter.value).nano()
@@ -245,7 +245,7 @@ def build_pool(
     )
     consumers = [*(spot.device for spot in spots), *(device for other in unseen for device in other.spec.devices)]
     fault = _duplicate(spots) or (features.device_partitions and _unknown_counter(consumers, sets, counters))
-    return Pool(pool_id, fault=fault) if fault else Pool(pool_id, spots, counters, elsewhere)
+    return DevicePool(pool_id, fault=fault) if fault else DevicePool(pool_id, spots, counters, elsewhere)
 
 
 def _spot(device: Device, kinds: DeviceKinds, slice_: ResourceSlice, features: Features, *, is_reachable: bool) -> Spot:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from kubesched.framework.budget import TurnOverError
 from kubesched.plugins.shared.devices.capacity import Amounts
-from kubesched.plugins.shared.devices.constraints import Constraint, begin
-from kubesched.plugins.shared.devices.demand import AllocationError, Demand, SearchTime, Wanted, escaped
+from kubesched.plugins.shared.devices.constraints import AttributeConstraint, begin
+from kubesched.plugins.shared.devices.demand import AllocationError, Demand, RequestDemand, SearchTime, escaped
 from kubesched.plugins.shared.devices.device_kinds import CounterName
-from kubesched.plugins.shared.devices.inventory import Inventory, Use
+from kubesched.plugins.shared.devices.inventory import DeviceUse, Inventory
 
 MOST_DEVICES = 32
 """Per claim."""
@@ -29,17 +29,17 @@ device which spot."""
 class Chosen(NamedTuple):
     """A device for a request: which spot, and what is taken of its capacities if it is shared."""
 
-    wanted: Wanted
+    wanted: RequestDemand
     spot: int
     amounts: Amounts | None
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundDevices:
     """A solution: the devices of each claim, in the order in which they were chosen."""
 
     claims: tuple[tuple[Chosen, ...], ...]
-    selected: tuple[tuple[Wanted, ...], ...]
+    selected: tuple[tuple[RequestDemand, ...], ...]
     """Per claim and request the alternative that was taken."""
     score: int
 
@@ -56,7 +56,7 @@ class Search:
     """
 
     def __init__(
-        self, demand: Demand, inventory: Inventory, use: Use, time: SearchTime | None = None, path: Path = ()
+        self, demand: Demand, inventory: Inventory, use: DeviceUse, time: SearchTime | None = None, path: Path = ()
     ) -> None:
         self._demand = demand
         self._inventory = inventory
@@ -70,21 +70,21 @@ class Search:
         """Per claim a bit for each device that is given to it for now."""
         self._shared: dict[int, list[Amounts]] = {}
         """By spot: what is given away of a shared device for now."""
-        self._constraints: list[list[Constraint]] = []
-        self._constraints_of: dict[Wanted, list[Constraint]] = {}
-        self._devices_of: dict[Wanted, list[int]] = {}
+        self._constraints: list[list[AttributeConstraint]] = []
+        self._constraints_of: dict[RequestDemand, list[AttributeConstraint]] = {}
+        self._devices_of: dict[RequestDemand, list[int]] = {}
         """For requests that take all devices: which those are."""
         self._drawn: list[bool] = []
         """Per device taken, in order, whether it drew from counters."""
         self._results: list[list[Chosen]] = [[] for _ in demand.claims]
-        self._selected: list[list[Wanted]] = [[] for _ in demand.claims]
+        self._selected: list[list[RequestDemand]] = [[] for _ in demand.claims]
         self._time = time or SearchTime()
         self._ahead = list(reversed(path))
         """What is left of the path to follow, the last first."""
         self._behind: list[tuple[int, bool] | int] = []
         """The path to where the turn ended, the last first."""
 
-    def run(self) -> Found | None:
+    def run(self) -> FoundDevices | None:
         """The first solution; None if there is none. Raises an AllocationError."""
         fault = self._demand.fault
         if fault is not None:
@@ -102,7 +102,7 @@ class Search:
             for requests, taken in zip(claim.requests, selected)
             if taken.alternative
         )
-        return Found(tuple(map(tuple, self._results)), tuple(map(tuple, self._selected)), score)
+        return FoundDevices(tuple(map(tuple, self._results)), tuple(map(tuple, self._selected)), score)
 
     @property
     def path(self) -> Path:
@@ -116,7 +116,7 @@ class Search:
         if fewest > MOST_DEVICES:
             words = f"claim {{claim}}: number of requested devices {fewest} exceeds the claim limit of {MOST_DEVICES}"
             raise AllocationError(words, claim=number)
-        constraints: list[Constraint] = []
+        constraints: list[AttributeConstraint] = []
         for position, asked in enumerate(claim.spec.devices.constraints):
             constraint = begin(asked, knows_distinct=not self._demand.features.has_plain_devices)
             if constraint is None:
@@ -125,7 +125,7 @@ class Search:
             constraints.append(constraint)
         self._constraints.append(constraints)
 
-    def _count(self, wanted: Wanted) -> int:
+    def _count(self, wanted: RequestDemand) -> int:
         if not wanted.takes_all:
             return wanted.count
         name = escaped(wanted.alternative or wanted.request)
@@ -174,7 +174,7 @@ class Search:
             raise _TooManyDevices
         return False
 
-    def _devices(self, claim: int, request: int, wanted: Wanted, got: int, start: int) -> bool:
+    def _devices(self, claim: int, request: int, wanted: RequestDemand, got: int, start: int) -> bool:
         """Choose the devices that the request still needs, from a spot on; then all that comes after it."""
         self._time.step()
         of_all = self._devices_of[wanted] if wanted.takes_all else None
@@ -217,7 +217,7 @@ class Search:
 
     # -- one device ---------------------------------------------------------------------------------------------------
 
-    def _blocked(self, claim: int, wanted: Wanted) -> int:
+    def _blocked(self, claim: int, wanted: RequestDemand) -> int:
         """A bit per device that the request cannot have, as it is in use. Admins look over the shoulder of others."""
         if wanted.has_admin_access:
             return self._taken[claim]
@@ -226,14 +226,14 @@ class Search:
             blocked |= taken
         return blocked
 
-    def _suits(self, wanted: Wanted, spot: int) -> bool:
+    def _suits(self, wanted: RequestDemand, spot: int) -> bool:
         """Whether the request may have the device, whichever claim has it now."""
         place = self._spots[spot]
         if place.is_withheld:
             return False
         return wanted.selects(place.kind, self._time) and place.is_reachable and self._has_room(wanted, spot)
 
-    def _has_room(self, wanted: Wanted, spot: int) -> bool:
+    def _has_room(self, wanted: RequestDemand, spot: int) -> bool:
         kind = self._spots[spot].kind
         amounts = wanted.amounts(kind)
         if isinstance(amounts, str):
@@ -248,7 +248,7 @@ class Search:
                 return False
         return True
 
-    def _take(self, claim: int, wanted: Wanted, spot: int, *, must: bool = False) -> bool:
+    def _take(self, claim: int, wanted: RequestDemand, spot: int, *, must: bool = False) -> bool:
         """Give the device to the request, if nothing speaks against it."""
         kind = self._spots[spot].kind
         if must and self._blocked(claim, wanted) >> spot & 1:
@@ -289,7 +289,7 @@ class Search:
         self._results[claim].append(Chosen(wanted, spot, amounts))
         return True
 
-    def _give_back(self, claim: int, wanted: Wanted, spot: int) -> None:
+    def _give_back(self, claim: int, wanted: RequestDemand, spot: int) -> None:
         chosen = self._results[claim].pop()
         if chosen.amounts is not None:
             self._shared[spot].pop()
@@ -301,7 +301,7 @@ class Search:
             constraint.remove(wanted.request)
         self._put_back(spot, self._drawn.pop())
 
-    def _concerned(self, claim: int, wanted: Wanted) -> list[Constraint]:
+    def _concerned(self, claim: int, wanted: RequestDemand) -> list[AttributeConstraint]:
         """The constraints that devices of the request must keep."""
         concerned = self._constraints_of.get(wanted)
         if concerned is None:

@@ -55,7 +55,7 @@ class Expression:
         return answer
 
 
-class Selection:
+class DeviceSelection:
     """The selectors of a class and of a request, which must all hold."""
 
     def __init__(self, class_name: str, of_class: Sequence[Expression], of_request: Sequence[Expression]) -> None:
@@ -98,8 +98,10 @@ class Selectors:
     def __init__(self) -> None:
         self._known: dict[str, Expression] = {}
 
-    def of(self, device_class: DeviceClass, selectors: Sequence[DeviceSelector]) -> Selection:
-        return Selection(device_class.name, self._compiled(device_class.spec.selectors), self._compiled(selectors))
+    def of(self, device_class: DeviceClass, selectors: Sequence[DeviceSelector]) -> DeviceSelection:
+        return DeviceSelection(
+            device_class.name, self._compiled(device_class.spec.selectors), self._compiled(selectors)
+        )
 
     def _compiled(self, selectors: Sequence[DeviceSelector]) -> list[Expression]:
         return [self._expression(selector.cel.expression) for selector in selectors if selector.cel is not None]

@@ -1,4 +1,4 @@
-"""Which devices are alike to a demand, though they differ in attributes that it does not look at, such as serials.
+"""Groups devices that are equal in the attributes that a request's selectors read, though their serials differ.
 
 Nodes whose devices are alike, and of which the same are in use, share one search.
 """
@@ -16,8 +16,8 @@ from kubesched.plugins.shared.devices.selecting import Names
 _SHAPES_KEPT = 1 << 13
 
 
-class Likeness:
-    """The eyes of all demands that look at the same attributes; None for those that may look at any."""
+class DeviceEquivalence:
+    """Groups devices that are equal in the attributes (`names`) that a request's selectors read; None for any."""
 
     _numbers = count()
 
