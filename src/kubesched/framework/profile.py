@@ -6,7 +6,7 @@ its own order and weights first, what it disables stays out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, TypeVar
 
 from kubesched.api.errors import UserError
@@ -21,6 +21,7 @@ from kubesched.framework.plugin import (
     PermitPlugin,
     Plugin,
     PluginContext,
+    PostFilterPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     ReservePlugin,
@@ -74,6 +75,8 @@ class Profile:
         self.signature = Signature(union_of(read.pod for _, read in reads if read != UNDECLARED)).of
         """Of a pod and its facts: equal for pods that all plugins which can reject a pod treat alike at the same
         moment, but for `undeclared`. A tuple if it has parts that are the pod's own, as hardly another pod has."""
+        post_filters = self.at("post_filter", PostFilterPlugin)
+        self._makes_room_undeclared = any(plugin.post_filter_reads == UNDECLARED for plugin in post_filters)
         scored = (*config.plugins.placement_score.enabled, *multi_point)
         self._placement_weights = {entry.name: entry.weight or 1 for entry in reversed(scored)}
         self.weights = self._weights((*config.plugins.score.enabled, *multi_point))
@@ -82,6 +85,10 @@ class Profile:
         """The plugins of an extension point, in the order in which they run."""
         assert _POINTS[point] is kind
         return self._points[point]  # type: ignore[return-value]
+
+    def rejects_alike(self, rejectors: Set[str]) -> bool:
+        """Whether a pod of the same signature fits nowhere either, where these plugins rejected one on all nodes."""
+        return not self._makes_room_undeclared and self.undeclared.isdisjoint(rejectors)
 
     @property
     def scores(self) -> tuple[tuple[ScorePlugin, int], ...]:

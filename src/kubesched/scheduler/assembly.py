@@ -82,7 +82,7 @@ def build_scheduler(
     handle = SchedulerHandle(pre_binding, heard, settings.mode)
     context = PluginContext(features=features, waiting=waiting, now=settings.now, client=writes, handle=handle)
     profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
-    draws, classes = NotedDraws(settings.draw), UnschedulableClasses(state, settings.clock)
+    draws, classes = NotedDraws(settings.draw), UnschedulableClasses(state, profiles, settings.clock)
     engine = Engine(
         state,
         profiles.values(),

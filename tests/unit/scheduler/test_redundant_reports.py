@@ -22,8 +22,8 @@ class Told:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.classes = UnschedulableClasses(ClusterState(), lambda: self.now)
         world = World()
+        self.classes = UnschedulableClasses(ClusterState(), world.scheduler.profiles, lambda: self.now)
         self._reporter = FailureReporter(world.queue, world.scheduler.pods.get, world.cluster, self.classes)
 
     def __call__(self, pod: PodBuilder, failure: Failure = FITS_NOWHERE) -> bool:

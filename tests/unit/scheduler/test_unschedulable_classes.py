@@ -215,9 +215,13 @@ def test_spared_pod_that_is_deleted_is_gone() -> None:
     assert names(world.queue.unschedulable()) == ["b"]
 
 
+def empty_classes() -> tuple[ClusterState, UnschedulableClasses]:
+    world = World()
+    return world.scheduler.state, UnschedulableClasses(world.scheduler.state, world.scheduler.profiles)
+
+
 def test_what_helps_one_that_others_rejected_lets_all_be_tried() -> None:
-    state = ClusterState()
-    classes = UnschedulableClasses(state)
+    state, classes = empty_classes()
     waiting = UnschedulablePods(state, PendingClassIndex(state, {}), classes)
     by_one, by_another = (QueuedPod(replica(name).build(), 0.0) for name in "ab")
     by_one.unschedulable_plugins, by_another.unschedulable_plugins = {"TaintToleration"}, {"NodeResourcesFit"}
@@ -225,7 +229,7 @@ def test_what_helps_one_that_others_rejected_lets_all_be_tried() -> None:
         waiting.put(queued)
         waiting.mark_unschedulable(queued.key)
     waiting.remove(by_another.key)
-    assert not classes.is_known_unschedulable(state.facts(by_one.pod))
+    assert not classes.is_known_unschedulable(classes.class_of(by_one.pod))
 
 
 class ByName(FilterPlugin):
@@ -242,6 +246,21 @@ def test_pods_are_not_spared_where_a_plugin_tells_equal_ones_apart() -> None:
     world.see(make_node("n2").capacity(cpu="8", pods=10))
     assert [world.tried().queued.pod.name for _ in range(3)] == ["a", "b", "c"]
     assert "c" not in names(world.queue.unschedulable())
+
+
+class LetsAllPass(FilterPlugin):
+    """Declares nothing, and rejects nothing."""
+
+    name = "LetsAllPass"
+
+    def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
+        return None
+
+
+def test_a_plugin_that_declares_nothing_and_did_not_reject_switches_nothing_off() -> None:
+    world = world_of_rested(*map(replica, "abcde"), plugins=(LetsAllPass,))
+    leave(world, "x")
+    assert tried_names(world) == ["a", "b"]
 
 
 def test_pod_of_another_kind_is_tried_early() -> None:
@@ -281,25 +300,23 @@ def test_pod_that_is_nominated_after_it_was_requeued_is_tried() -> None:
 
 
 def test_failure_of_a_nominated_pod_says_nothing_about_its_equals() -> None:
-    state = ClusterState()
-    classes = UnschedulableClasses(state)
+    _, classes = empty_classes()
     nominated = replica("a").nominated("n1").build()
     classes.mark_unschedulable(nominated)
     assert not classes.is_known_unschedulable(classes.class_of(nominated))
 
 
 def test_pod_that_became_the_equal_of_others_says_nothing_about_them() -> None:
-    state = ClusterState()
-    classes = UnschedulableClasses(state)
+    state, classes = empty_classes()
     waiting = UnschedulablePods(state, PendingClassIndex(state, {}), classes)
     queued = QueuedPod(replica("a").build(), 0.0)
     queued.was_unschedulable = True
     waiting.put(queued)
     waiting.mark_unschedulable(queued.key)
-    assert classes.is_known_unschedulable(state.facts(queued.pod))
+    assert classes.is_known_unschedulable(classes.class_of(queued.pod))
     queued.pod = replica("a").label(app="changed").build()
     waiting.put(queued)
-    assert not classes.is_known_unschedulable(state.facts(queued.pod))
+    assert not classes.is_known_unschedulable(classes.class_of(queued.pod))
 
 
 def test_deleted_pod_says_nothing_any_more() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework.client import ClientError, ClusterClient
@@ -97,8 +97,8 @@ def _shortened(message: str) -> str:
     return written[: _LONGEST_NOTE - 4].decode(errors="ignore") + " ..."
 
 
-def failure_of(decision: Decision, *, speaks_for_equals: bool = False) -> Failure:
-    """Why no node was found; `speaks_for_equals` if plugins promise that equivalent pods would have fared the same."""
+def failure_of(decision: Decision, *, rejects_alike: Callable[[Set[str]], bool] = lambda rejectors: False) -> Failure:
+    """Why no node was found; for `rejects_alike` see Profile."""
     diagnosis = decision.diagnosis
     if decision.outcome is Outcome.ERROR:
         assert decision.status is not None
@@ -108,13 +108,14 @@ def failure_of(decision: Decision, *, speaks_for_equals: bool = False) -> Failur
     found = decision.post_filter
     asked = decision.post_filter_status is not None or found is not None
     nominated = (found.nominated if found is not None else None) if asked else ""
+    rejectors = diagnosis.unschedulable_plugins
     return Failure(
         Status(Code.UNSCHEDULABLE),
         decision.message,
         nominated,
-        set(diagnosis.unschedulable_plugins),
+        set(rejectors),
         set(diagnosis.pending_plugins),
-        is_unschedulable_class=speaks_for_equals and EXTENDER not in diagnosis.unschedulable_plugins,
+        is_unschedulable_class=EXTENDER not in rejectors and rejects_alike(rejectors),
     )
 
 

@@ -58,7 +58,7 @@ class SchedulingCycle:
         self._engine = engine
         self._queue = queue
         self._client = client
-        self._undeclared = {name: profile.undeclared for name, profile in profiles.items()}
+        self._profiles = profiles
         self._permit_plugins = {name: profile.at("permit", PermitPlugin) for name, profile in profiles.items()}
         self._waiting = waiting
         self._find = find
@@ -84,7 +84,7 @@ class SchedulingCycle:
             )
             attempt.ran_out = self._engine.budget.ran_out
             if decision.outcome is not Outcome.SCHEDULED:
-                failure = failure_of(decision, speaks_for_equals=not self._undeclared[decision.profile])
+                failure = failure_of(decision, rejects_alike=self._profiles[decision.profile].rejects_alike)
                 return Failed(failure, decision, self._begin_preemption(decision))
             return self._assume(attempt, decision)
         except AnswersMissingError as missing:

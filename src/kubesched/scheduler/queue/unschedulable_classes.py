@@ -7,11 +7,12 @@ reporter  writes no condition, Event   for a second                   (`is_redun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Set
 
 import msgspec
 
 from kubesched.api.pod import Pod
+from kubesched.framework.profile import Profile
 from kubesched.framework.repeated import RepeatedFailures
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts, without_claim_names
@@ -29,8 +30,11 @@ class UnschedulableClasses(RepeatedFailures):
     A pod with a nominated node is never held back for others, and never speaks for them: room is kept for it alone.
     """
 
-    def __init__(self, state: ClusterState, clock: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self, state: ClusterState, profiles: Mapping[str, Profile], clock: Callable[[], float] = lambda: 0.0
+    ) -> None:
         super().__init__(state)
+        self._profiles = profiles
         self._clock = clock
         self._unschedulable: dict[Hashable, Pod] = {}
         """By class, the last pod that found no node, while it and all of its class wait for an event."""
@@ -43,7 +47,13 @@ class UnschedulableClasses(RepeatedFailures):
         self._on_retryable = on_retryable
 
     def class_of(self, pod: Pod) -> Hashable:
-        return self._state.facts(pod)
+        """Its signature, which is a tuple for a pod that is hardly equal to another."""
+        return self._profiles[pod.spec.scheduler_name].signature(pod, self._state.facts(pod))
+
+    def is_alone(self, pod: Pod, rejectors: Set[str]) -> bool:
+        """Whether what a pod waits for that these plugins rejected says nothing about pods of its class."""
+        rejects_alike = self._profiles[pod.spec.scheduler_name].rejects_alike(rejectors)
+        return not rejects_alike or type(self.class_of(pod)) is tuple
 
     def is_nominated(self, pod: Pod) -> bool:
         return bool(pod.status.nominated_node_name or self._state.nominated.node_of(pod))

@@ -73,8 +73,8 @@ class UnschedulablePods:
         facts, own_key = None, entity.key
         if pod is not None:
             facts = self._state.facts(pod)
-            has_claims = pod.spec.resource_claims or any(volume.ephemeral for volume in pod.spec.volumes)
-            own_key = entity.key if has_claims or any(each.pending_plugins for each in entity.queued_pods) else ""
+            is_alone = self._unschedulable_classes.is_alone(pod, entity.rejectors)
+            own_key = entity.key if is_alone or any(each.pending_plugins for each in entity.queued_pods) else ""
         return PendingClass(entity.scheduler_name, facts, frozenset(entity.rejectors), entity.gating_plugin, own_key)
 
     def remove(self, key: str) -> QueuedEntity | None:
