@@ -240,3 +240,14 @@ def test_victims_are_on_their_way_before_anything_else_is_decided_if_so_configur
     evicted, placed = virtual_time.run(at_work())
     assert evicted == ["low-0", "low-1"]
     assert placed == ["g-0", "g-1"]
+
+
+def test_group_of_higher_priority_than_its_pods_does_not_evict_its_own_members() -> None:
+    """In the API of v1.36 pods have a priority of their own: one member would be evicted for the next, for ever."""
+    gang = make_gang("g", 1, api=ALPHA, priority=100)
+    world = GroupWorld(*nodes(1, cpu="2"), gang, *members("g", 3))
+    for _ in range(20):
+        world.try_all()
+        world.pass_seconds(2)
+    assert world.cluster.evicted == []
+    assert (world.bound(), world.pending()) == (["g-0", "g-1"], ["g-2"])

@@ -49,7 +49,7 @@ def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if
     """The room that preemption would make, or why it would not help. The state is as before afterwards."""
     if any(pod.spec.preemption_policy == "Never" for pod in pods):
         return NEVER
-    units = units_below(group_priority(group, pods, state.features), state)
+    units = units_below(group_priority(group, pods, state.features), group, state)
     if not units:
         return NO_VICTIMS
     units.sort(key=lambda unit: unit.importance)
@@ -134,14 +134,19 @@ class VictimUnit:
         return -self.priority, not self.is_of_group, -len(self.pods), min(pod.start for pod in self.pods)
 
 
-def units_below(priority: int, state: ClusterState) -> list[VictimUnit]:
-    """All pods of lower priority, on whichever node, those of groups that are disrupted as one together."""
+def units_below(priority: int, preemptor: PodGroup, state: ClusterState) -> list[VictimUnit]:
+    """All pods of lower priority, on whichever node, those of groups that are disrupted as one together.
+
+    Members of the preemptor are none of them, whatever their own priority: one would be evicted for another for ever.
+    """
     single: list[VictimUnit] = []
     together: dict[str, list[PlacedPod]] = {}
     for placed in state.pods.at:
         if placed is None or not state.nodes.live[placed.row]:
             continue
         group = group_of(placed.pod, state) if placed.pod.spec.scheduling_group is not None else None
+        if group is not None and group.key == preemptor.key:
+            continue
         if group is None:
             if placed.pod.priority < priority:
                 single.append(VictimUnit((placed,), placed.pod.priority, placed.pod.spec.scheduling_group is not None))
