@@ -1,17 +1,94 @@
-"""The way of a write through admission: defaults, what plugins add, checks, and what may change."""
+"""The way of a write through admission: the rules of its kind give defaults, add, check, and say what may change."""
 
 from __future__ import annotations
 
-from kubesched.admission import pods
-from kubesched.admission.kinds import CUSTOM, RULES
-from kubesched.admission.metadata import check_metadata, check_metadata_update, metadata_of
-from kubesched.admission.mistakes import Mistakes
-from kubesched.admission.reading import filled, fresh_copy, value_at
-from kubesched.admission.rules import Reader, Rules
+import re
+from collections.abc import Mapping
+
+from kubesched.admission import core, definitions, devices, jobs, limits, names, pods, policy, storage, workloads
+from kubesched.admission.reading import filled, fresh_copy, metadata_of, value_at
+from kubesched.admission.rules import Mistakes, Reader, Rules, check_metadata, check_metadata_update
 from kubesched.admission.schemas import decoding_error, field_mistakes
+from kubesched.api import kinds
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object, Resource
 from kubesched.api.schema import Mistake
+
+CUSTOM = Rules(counts_generations=True)
+"""For custom resources, whose meaning only their owners know."""
+
+_STABLE = tuple(
+    resource
+    for resource in kinds.BUILT_IN.values()
+    if re.fullmatch("v[0-9]+", resource.version) and resource.kind not in ("Binding", "ComponentStatus")
+)
+
+SERVED = (*_STABLE, kinds.POD_GROUPS, kinds.WORKLOADS)
+"""The resources that a sandbox serves out of the box: all that are stable, as with a server that is told nothing, and
+those by which pods are scheduled together."""
+
+REVIEWS = tuple(resource for resource in SERVED if resource.kind.endswith("Review"))
+"""Questions that are answered and not stored."""
+
+_SPECIAL: Mapping[Resource, Rules] = {
+    kinds.NAMESPACES: core.NAMESPACE,
+    kinds.NODES: core.NODE,
+    kinds.PODS: pods.RULES,
+    kinds.SERVICES: core.SERVICE,
+    kinds.PERSISTENT_VOLUMES: storage.VOLUME,
+    kinds.PERSISTENT_VOLUME_CLAIMS: storage.CLAIM,
+    kinds.REPLICATION_CONTROLLERS: workloads.REPLICATION_CONTROLLER,
+    kinds.CORE_EVENTS: core.EVENT,
+    kinds.CONFIG_MAPS: core.CONFIG_MAP,
+    kinds.SECRETS: core.SECRET,
+    kinds.LIMIT_RANGES: limits.LIMIT_RANGE,
+    kinds.RESOURCE_QUOTAS: limits.RESOURCE_QUOTA,
+    kinds.DEPLOYMENTS: workloads.DEPLOYMENT,
+    kinds.REPLICA_SETS: workloads.REPLICA_SET,
+    kinds.STATEFUL_SETS: workloads.STATEFUL_SET,
+    kinds.DAEMON_SETS: workloads.DAEMON_SET,
+    kinds.CONTROLLER_REVISIONS: workloads.CONTROLLER_REVISION,
+    kinds.JOBS: jobs.RULES,
+    kinds.CRON_JOBS: jobs.CRON_JOB,
+    kinds.AUTOSCALERS: policy.AUTOSCALER,
+    kinds.OLDER_AUTOSCALERS: policy.OLDER_AUTOSCALER,
+    kinds.INGRESSES: core.INGRESS,
+    kinds.NETWORK_POLICIES: core.NETWORK_POLICY,
+    kinds.CERTIFICATE_SIGNING_REQUESTS: definitions.SIGNING_REQUEST,
+    kinds.POD_DISRUPTION_BUDGETS: policy.DISRUPTION_BUDGET,
+    kinds.PRIORITY_CLASSES: policy.PRIORITY_CLASS,
+    kinds.STORAGE_CLASSES: storage.CLASS,
+    kinds.CSI_NODES: storage.CSI_NODE,
+    kinds.CSI_DRIVERS: storage.CSI_DRIVER,
+    kinds.CSI_STORAGE_CAPACITIES: storage.CSI_CAPACITY,
+    kinds.VOLUME_ATTACHMENTS: storage.ATTACHMENT,
+    kinds.LEASES: policy.LEASE,
+    kinds.EVENTS: core.EVENT,
+    kinds.RESOURCE_SLICES: devices.SLICE,
+    kinds.RESOURCE_CLAIMS: devices.CLAIM,
+    kinds.RESOURCE_CLAIM_TEMPLATES: devices.TEMPLATE,
+    kinds.DEVICE_CLASSES: devices.CLASS,
+    kinds.CUSTOM_RESOURCE_DEFINITIONS: definitions.RULES,
+    kinds.POD_GROUPS: policy.POD_GROUP,
+    kinds.WORKLOADS: policy.WORKLOAD,
+}
+
+_COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *definitions.WEBHOOKS, *definitions.POLICIES))
+"""Kinds without rules of their own that count generations."""
+
+
+def _plain(resource: Resource) -> Rules:
+    # Roles and their bindings are named by paths: system:node, for example.
+    name = names.path_segment if resource.group == "rbac.authorization.k8s.io" else names.subdomain
+    return Rules(name=name, counts_generations=resource.kind in _COUNTING)
+
+
+RULES: Mapping[Resource, Rules] = {resource: _SPECIAL.get(resource) or _plain(resource) for resource in SERVED}
+"""The rules of every kind that is admitted without a CustomResourceDefinition."""
+
+
+# -- the way of a write -----------------------------------------------------------------------------------------------
+
 
 _FRAME = frozenset(("apiVersion", "kind", "metadata", "status"))
 """Fields of every kind; the rest is what the user wishes for."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kubesched.admission import names
-from kubesched.admission.mistakes import NEGATIVE, NOT_POSITIVE, Mistakes
 from kubesched.admission.reading import fill, filled, mapping, sequence, text
-from kubesched.admission.rules import Rules
+from kubesched.admission.rules import NEGATIVE, NOT_POSITIVE, Mistakes, Rules
 from kubesched.admission.selectors import check_key, check_node_selector
 from kubesched.api.kinds import Object
 from kubesched.api.quantity import parse_quantity

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubesched.admission.metadata import metadata_of, name_of
-from kubesched.admission.mistakes import Mistakes
-from kubesched.admission.reading import fill, filled, mapping, sequence, text
-from kubesched.admission.rules import Reader, Rules
+from kubesched.admission.reading import fill, filled, mapping, metadata_of, name_of, sequence, text
+from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_label_selector, matches
 from kubesched.admission.workloads import (
     MISMATCH,

@@ -35,6 +35,18 @@ def value_at(obj: Any, *path: str) -> Any:
     return obj
 
 
+def metadata_of(obj: Object) -> Object:
+    return mapping(obj, "metadata")
+
+
+def name_of(obj: Object) -> str:
+    return text(metadata_of(obj), "name")
+
+
+def labels_of(obj: Object) -> dict[str, str]:
+    return mapping(metadata_of(obj), "labels")
+
+
 def quantities(holder: Object, key: str) -> dict[str, Quantity]:
     """A list of amounts by resource name."""
     return {name: parse_quantity(value) for name, value in mapping(holder, key).items()}

@@ -6,13 +6,11 @@ import re
 from typing import Any
 
 from kubesched.admission import names
-from kubesched.admission.metadata import check_annotations, check_labels, name_of
-from kubesched.admission.mistakes import NEGATIVE, Mistakes
 from kubesched.admission.pods import check_pod_spec, fill_pod_spec
-from kubesched.admission.reading import fill, filled, mapping, sequence, text
-from kubesched.admission.rules import Rules
+from kubesched.admission.reading import fill, filled, mapping, name_of, sequence, text
+from kubesched.admission.rules import NEGATIVE, Mistakes, Rules, check_annotations, check_labels
 from kubesched.admission.selectors import check_label_selector, matches
-from kubesched.admission.volumes import check_claim_spec, fill_claim_spec
+from kubesched.admission.storage import check_claim_spec, fill_claim_spec
 from kubesched.api.kinds import Object
 
 MISMATCH = "`selector` does not match template `labels`"

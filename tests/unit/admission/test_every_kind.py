@@ -14,7 +14,7 @@ from tests.unit.admission.cluster import Cluster, refused
 from tests.unit.admission.examples import ROCKETS, example
 
 from kubesched.admission import admit_create, admit_update, deletion_grace
-from kubesched.admission.kinds import REVIEWS, SERVED
+from kubesched.admission.admit import REVIEWS, SERVED
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object, Resource
 

@@ -142,7 +142,7 @@ class _LabelParser:
 
     def _word(self, expected: str) -> str:
         token = self._next()
-        if _is_symbol(token):
+        if not token or token[0] in "=!,()<>":
             raise _unparsable(f"found '{token}', expected: {expected}")
         return token
 
@@ -153,10 +153,6 @@ class _LabelParser:
         token = self._peek()
         self._at += 1
         return token
-
-
-def _is_symbol(token: str) -> bool:
-    return not token or token[0] in "=!,()<>"
 
 
 def _checked(operator: str, values: frozenset[str]) -> frozenset[str]:

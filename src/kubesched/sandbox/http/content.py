@@ -16,7 +16,7 @@ from kubesched.api.api_error import ApiError, bad_request, unsupported_media_typ
 from kubesched.api.kinds import Object, Resource
 from kubesched.api.yaml import YamlError, documents
 from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.api.deleting import DeleteOptions
+from kubesched.sandbox.api.reading import DeleteOptions
 from kubesched.sandbox.http.protobuf import ProtobufError, decode_object
 from kubesched.sandbox.http.query import Query
 

@@ -7,18 +7,17 @@ from typing import NamedTuple
 from aiohttp import web
 from msgspec import structs
 
+from kubesched.admission.admit import REVIEWS
 from kubesched.admission.definitions import is_inert
-from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.sandbox.api import Api, ListSelector, PatchKind, selection
 from kubesched.sandbox.api.catalog import METRICS
-from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
-from kubesched.sandbox.api.identities import Tokens, UserInfo, review
+from kubesched.sandbox.api.reading import RETURNED_WHEN_DELETED
+from kubesched.sandbox.api.stamps import Tokens, UserInfo, review
 from kubesched.sandbox.api.usage import metrics
-from kubesched.sandbox.http.answers import Shapes, formatted, json_answer, large_answer, success
+from kubesched.sandbox.http.answers import Lists, Shapes, formatted, json_answer, large_answer, success
 from kubesched.sandbox.http.content import JSON, Accepted, Bodies, Body, negotiate
-from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, Target
 from kubesched.sandbox.http.watches import WatchRequests
 
@@ -219,7 +218,7 @@ class Requests:
         found = self._api.record(*info.address)
         is_there = found is not None and found.object["metadata"]["uid"] == obj["metadata"]["uid"]
         if (is_there and not options.dry_run) or resource.plural in RETURNED_WHEN_DELETED:
-            return self._show_object(info, obj)
+            return self._written(info, obj, True, 200, Body(None))
         details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": obj["metadata"]["uid"]}
         return self._show(info, success({key: value for key, value in details.items() if value}))
 
@@ -251,9 +250,6 @@ class Requests:
         view = self._api.catalog.view(info.resource)
         shown = shapes.one(obj if view is None else view.stored(obj))
         return self._send(info, shown, accepted, status, warnings)
-
-    def _show_object(self, info: RequestInfo, obj: Object) -> web.Response:
-        return self._written(info, obj, True, 200, Body(None))
 
     def _show(self, info: RequestInfo, obj: Object, status: int = 200) -> web.Response:
         return self._send(info, obj, negotiate(info.request.headers.get("Accept", "")), status)

@@ -18,10 +18,9 @@ from kubesched.api.api_error import gone
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, ListSelector
 from kubesched.sandbox.api.catalog import table_of
-from kubesched.sandbox.http.answers import Shapes
+from kubesched.sandbox.http.answers import Shapes, too_large_version
 from kubesched.sandbox.http.content import JSON
 from kubesched.sandbox.http.faults import Faults, WatchFault
-from kubesched.sandbox.http.lists import too_large_version
 from kubesched.sandbox.http.query import Query, bad_list_option
 from kubesched.sandbox.store import ExpiredError, StoredChange, StoredObject
 from kubesched.sandbox.store.memory import key_of

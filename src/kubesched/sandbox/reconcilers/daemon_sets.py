@@ -9,8 +9,7 @@ import msgspec
 
 from kubesched.api.kinds import DAEMON_SETS, NODES, PODS, Object
 from kubesched.api.node import Node
-from kubesched.controllers.daemon_sets import Eligibility, daemon_pod, target_of
-from kubesched.controllers.pod_templates import share_of
+from kubesched.controllers.pod_templates import Eligibility, daemon_pod, share_of, target_of
 from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.reconcilers.conditions import (
     available_at,

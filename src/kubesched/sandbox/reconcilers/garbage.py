@@ -6,8 +6,8 @@ from collections import OrderedDict
 
 import msgspec
 
-from kubesched.admission.kinds import SERVED
-from kubesched.admission.pod_groups import PROTECTION
+from kubesched.admission.admit import SERVED
+from kubesched.admission.policy import PROTECTION
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import (
     CORE_EVENTS,
@@ -21,7 +21,7 @@ from kubesched.api.kinds import (
     Resource,
 )
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
+from kubesched.sandbox.api.reading import FOREGROUND, ORPHAN
 from kubesched.sandbox.reconcilers.conditions import condition, is_finished, is_terminating
 from kubesched.sandbox.reconcilers.ownership import Grouped
 from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, ObjectReconciler, key_of

@@ -1,4 +1,4 @@
-"""What a reconciler is: it remembers in a queue what changed, and does a bounded piece of work when called."""
+"""What reconcilers share: a queue of keys, timers, and writes of statuses and metadata."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.admission.volumes import choose_class
+from kubesched.admission.storage import choose_class
 from kubesched.api.kinds import (
     CSI_NODES,
     NODES,

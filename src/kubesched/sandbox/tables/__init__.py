@@ -12,8 +12,7 @@ import msgspec
 from kubesched.admission.reading import value_at
 from kubesched.api.kinds import AUTOSCALERS, BUILT_IN, CORE_EVENTS, EVENTS, OLDER_AUTOSCALERS, Object, Resource
 from kubesched.sandbox.tables import cells, pods
-from kubesched.sandbox.tables.column import AGE, NAME, SHAPES, Cell, Column, human_duration
-from kubesched.sandbox.tables.custom import custom_columns
+from kubesched.sandbox.tables.column import AGE, NAME, SHAPES, Cell, Column, custom_columns, human_duration
 
 __all__ = ["human_duration", "table"]
 

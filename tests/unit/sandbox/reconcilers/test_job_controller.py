@@ -6,7 +6,7 @@ from tests.living_sandbox import LivingSandbox, is_live, template
 
 from kubesched.api.kinds import JOBS, PODS, Object
 from kubesched.controllers.jobs import INDEX, Indexes
-from kubesched.sandbox.nodes import DURATION, EXIT_CODE
+from kubesched.sandbox.nodes.manifests import DURATION, EXIT_CODE
 from kubesched.sandbox.reconcilers.conditions import condition_of, is_true
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.living_sandbox import LivingSandbox, deployment, is_live, pod
 
 from kubesched.api.kinds import LEASES, NODES, PODS, Object
-from kubesched.sandbox.nodes import HOLLOW
+from kubesched.sandbox.nodes.manifests import HOLLOW
 from kubesched.sandbox.reconcilers.conditions import condition_of, is_ready
 
 
