@@ -125,7 +125,7 @@ def examine(resource: Resource, obj: Object, reader: Reader) -> tuple[Object, li
 
 
 def _complete_and_check(resource: Resource, rules: Rules, new: Object, reader: Reader, mistakes: Mistakes) -> None:
-    rules.defaults(new)
+    rules.complete(new)
     try:
         rules.admit(new, reader)
     except ApiError as error:
@@ -178,7 +178,7 @@ def _taken(
     resource: Resource, rules: Rules, old: Object, written: Object, subresource: str, mistakes: Mistakes
 ) -> Object:
     if subresource in rules.takes:
-        rules.defaults(written)
+        rules.complete(written)
         return rules.takes[subresource](written, old, mistakes)
     if subresource == "status":
         result = {**old, "metadata": written["metadata"]}
@@ -186,7 +186,7 @@ def _taken(
             result["metadata"] = _kept_metadata(written, old)
         _take(result, written, "status")
         return result
-    rules.defaults(written)
+    rules.complete(written)
     rules.carry_over(written, old)
     if "status" in resource.subresources:
         _take(written, old, "status")

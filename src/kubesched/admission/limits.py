@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from kubesched.admission.reading import fill_spec, filled, mapping, metadata_of, name_of, quantities, sequence, text
+from kubesched.admission.reading import filled, mapping, metadata_of, name_of, quantities, sequence, text
 from kubesched.admission.resources import check_amount, pod_limits, pod_requests_of, quality_of_service
 from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.api.api_error import forbidden
@@ -194,7 +194,7 @@ def _new_quota_status(quota: Object) -> Object:
     return {"hard": hard, "used": dict.fromkeys(hard, "0")} if hard else {}
 
 
-RESOURCE_QUOTA = Rules(defaults=fill_spec, check=_check_quota, new_status=_new_quota_status)
+RESOURCE_QUOTA = Rules(fills={"spec": {}}, check=_check_quota, new_status=_new_quota_status)
 
 
 def usage(resource: Resource, obj: Object) -> Usage:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from kubesched.admission import names
-from kubesched.admission.reading import fill, fill_spec, filled, mapping, metadata_of, name_of, sequence, text
+from kubesched.admission.reading import fill, filled, mapping, metadata_of, name_of, sequence, text
 from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_optional_selector
 from kubesched.admission.workloads import check_share
@@ -17,11 +17,6 @@ from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
 
 _HIGHEST = 1_000_000_000
 _SYSTEM = "system-"
-
-
-def _fill_priority_class(priority_class: Object) -> None:
-    fill(priority_class, "preemptionPolicy", "PreemptLowerPriority")
-    fill(priority_class, "value", 0)
 
 
 def _refuse_second_default(priority_class: Object, reader: Reader) -> None:
@@ -65,10 +60,6 @@ def _check_budget(budget: Object, mistakes: Mistakes) -> None:
         mistakes.one_of("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
 
 
-def _new_budget_status(_: Object) -> Object:
-    return {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
-
-
 def _check_lease(lease: Object, mistakes: Mistakes) -> None:
     spec = mapping(lease, "spec")
     seconds = spec.get("leaseDurationSeconds")
@@ -78,14 +69,17 @@ def _check_lease(lease: Object, mistakes: Mistakes) -> None:
 
 
 PRIORITY_CLASS = Rules(
-    defaults=_fill_priority_class,
+    fills={"preemptionPolicy": "PreemptLowerPriority", "value": 0},
     admit=_refuse_second_default,
     check=_check_priority_class,
     check_update=_priority_stays,
     counts_generations=True,
 )
 DISRUPTION_BUDGET = Rules(
-    defaults=fill_spec, check=_check_budget, new_status=_new_budget_status, counts_generations=True
+    fills={"spec": {}},
+    check=_check_budget,
+    new_status=lambda _: dict.fromkeys(("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0),
+    counts_generations=True,
 )
 LEASE = Rules(check=_check_lease)
 
@@ -98,11 +92,6 @@ PROTECTION = "scheduling.k8s.io/podgroup-protection"
 _MOST_TEMPLATES = 8
 _MOST_CLAIMS = 4
 _PRIORITIES = (-2_147_483_648, 1_000_000_000)
-
-
-def _fill_group(group: Object) -> None:
-    fill_spec(group)
-    fill(group["spec"], "disruptionMode", "Pod")
 
 
 def _admit_group(group: Object, reader: Reader) -> None:
@@ -142,10 +131,6 @@ def _find_template(group: Object, reader: Reader) -> None:
         raise forbidden(POD_GROUPS, name_of(group), why)
 
 
-def _check_group(group: Object, mistakes: Mistakes) -> None:
-    _check_spec(group["spec"], "spec", mistakes)
-
-
 def _check_workload(workload: Object, mistakes: Mistakes) -> None:
     templates, path = sequence(workload["spec"], "podGroupTemplates"), "spec.podGroupTemplates"
     if not templates:
@@ -181,9 +166,13 @@ def _check_spec(spec: Object, path: str, mistakes: Mistakes) -> None:
 
 
 POD_GROUP = Rules(
-    defaults=_fill_group, admit=_admit_group, check=_check_group, immutable=("spec",), counts_generations=True
+    fills={"spec": {"disruptionMode": "Pod"}},
+    admit=_admit_group,
+    check=lambda group, mistakes: _check_spec(group["spec"], "spec", mistakes),
+    immutable=("spec",),
+    counts_generations=True,
 )
-WORKLOAD = Rules(defaults=fill_spec, check=_check_workload, immutable=("spec",), counts_generations=True)
+WORKLOAD = Rules(fills={"spec": {}}, check=_check_workload, immutable=("spec",), counts_generations=True)
 
 
 # -- autoscalers, in the shape of today and in the older one, which knows of cpu alone --------------------------------
@@ -203,8 +192,7 @@ _SOURCES = {
 
 
 def _fill_autoscaler(autoscaler: Object) -> None:
-    spec = filled(autoscaler, "spec")
-    fill(spec, "minReplicas", 1)
+    spec = autoscaler["spec"]
     if not spec.get("metrics"):
         spec["metrics"] = [CPU_AT_80]
     behavior = spec.get("behavior")
@@ -222,11 +210,6 @@ _POLICIES: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "scaleDown": ({"type": "Percent", "value": 100, "periodSeconds": 15},),
 }
-
-
-def _fill_older_autoscaler(autoscaler: Object) -> None:
-    spec = filled(autoscaler, "spec")
-    fill(spec, "minReplicas", 1)
 
 
 def _check_autoscaler(autoscaler: Object, mistakes: Mistakes) -> None:
@@ -253,11 +236,10 @@ def _check_older_autoscaler(autoscaler: Object, mistakes: Mistakes) -> None:
         mistakes.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
 
 
-def _new_autoscaler_status(_: Object) -> Object:
-    return {"currentReplicas": 0, "desiredReplicas": 0}
-
-
-AUTOSCALER = Rules(
-    defaults=_fill_autoscaler, check=_check_autoscaler, new_status=_new_autoscaler_status, counts_generations=True
+OLDER_AUTOSCALER = Rules(
+    fills={"spec": {"minReplicas": 1}},
+    check=_check_older_autoscaler,
+    new_status=lambda _: {"currentReplicas": 0, "desiredReplicas": 0},
+    counts_generations=True,
 )
-OLDER_AUTOSCALER = structs.replace(AUTOSCALER, defaults=_fill_older_autoscaler, check=_check_older_autoscaler)
+AUTOSCALER = structs.replace(OLDER_AUTOSCALER, defaults=_fill_autoscaler, check=_check_autoscaler)

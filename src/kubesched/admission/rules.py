@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from kubesched.admission import names
-from kubesched.admission.reading import mapping, metadata_of, sequence, text
+from kubesched.admission.reading import fill_all, mapping, metadata_of, sequence, text
 from kubesched.api.api_error import ApiError, invalid
 from kubesched.api.kinds import Object, Resource
 from kubesched.api.schema import Mistake
@@ -249,7 +249,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is special about one kind."""
 
     name: NameRule = names.subdomain
+    fills: Mapping[str, Any] = {}
+    """Values of fields that the client may leave out, as deep as the fields are; {} for a field that must be there."""
     defaults: Defaults = _nothing
+    """Defaults that depend on other fields."""
     admit: Admit = _nothing
     carry_over: CarryOver = _nothing
     check: Check = _nothing
@@ -266,3 +269,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Subresources with a meaning of their own."""
     counts_generations: bool = False
     """Whether metadata.generation tells clients that the spec changed."""
+
+    def complete(self, obj: Object) -> None:
+        """Set in place what the client left out."""
+        fill_all(obj, self.fills)
+        self.defaults(obj)

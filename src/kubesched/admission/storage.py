@@ -6,9 +6,6 @@ from kubesched.admission import names
 from kubesched.admission.limits import limit_claim
 from kubesched.admission.names import subdomain
 from kubesched.admission.reading import (
-    fill,
-    fill_spec,
-    filled,
     mapping,
     metadata_of,
     name_of,
@@ -62,8 +59,7 @@ def _check_volume_mode(spec: Object, where: str, mistakes: Mistakes) -> None:
 # -- claims -----------------------------------------------------------------------------------------------------------
 
 
-def fill_claim_spec(spec: Object) -> None:
-    fill(spec, "volumeMode", "Filesystem")
+CLAIM_DEFAULTS: Object = {"spec": {"volumeMode": "Filesystem"}}
 
 
 def check_claim_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
@@ -77,10 +73,6 @@ def check_claim_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
         shown = str(spec["resources"]["requests"]["storage"])
         mistakes.invalid(f"{where}.resources[storage]", shown, "must be greater than zero")
     _check_volume_mode(spec, where, mistakes)
-
-
-def _fill_claim(claim: Object) -> None:
-    fill_claim_spec(filled(claim, "spec"))
 
 
 def choose_class(claim: Object, reader: Reader) -> None:
@@ -104,10 +96,6 @@ def _admit_claim(claim: Object, reader: Reader) -> None:
 
 def _is_default(storage_class: Object) -> bool:
     return mapping(metadata_of(storage_class), "annotations").get(DEFAULT_STORAGE_CLASS) == "true"
-
-
-def _check_claim(claim: Object, mistakes: Mistakes) -> None:
-    check_claim_spec(claim["spec"], "spec", mistakes)
 
 
 def _claim_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
@@ -138,12 +126,6 @@ def _check_growth(spec: Object, before: Object, mistakes: Mistakes) -> None:
 
 
 # -- volumes ----------------------------------------------------------------------------------------------------------
-
-
-def _fill_volume(volume: Object) -> None:
-    spec = filled(volume, "spec")
-    fill(spec, "persistentVolumeReclaimPolicy", "Retain")
-    fill(spec, "volumeMode", "Filesystem")
 
 
 def _sources(spec: Object) -> dict[str, Object]:
@@ -195,14 +177,14 @@ def _volume_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
 
 
 CLAIM = Rules(
-    defaults=_fill_claim,
+    fills=CLAIM_DEFAULTS,
     admit=_admit_claim,
-    check=_check_claim,
+    check=lambda claim, mistakes: check_claim_spec(claim["spec"], "spec", mistakes),
     check_update=_claim_stays,
     new_status=lambda _: {"phase": "Pending"},
 )
 VOLUME = Rules(
-    defaults=_fill_volume,
+    fills={"spec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"}},
     check=_check_volume,
     check_update=_volume_stays,
     new_status=lambda _: {"phase": "Pending"},
@@ -213,12 +195,6 @@ VOLUME = Rules(
 
 
 _NODE_ID_LIMIT = 192
-_DRIVER_FLAGS = ("attachRequired", "podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount")
-
-
-def _fill_class(storage_class: Object) -> None:
-    fill(storage_class, "reclaimPolicy", "Delete")
-    fill(storage_class, "volumeBindingMode", "Immediate")
 
 
 def _check_class(storage_class: Object, mistakes: Mistakes) -> None:
@@ -289,15 +265,16 @@ def _uncounted(driver: Object) -> Object:
     return {key: value for key, value in driver.items() if key != "allocatable"}
 
 
-def _fill_driver(driver: Object) -> None:
-    fill_spec(driver)
-    spec = driver["spec"]
-    fill(spec, "attachRequired", True)
-    for key in _DRIVER_FLAGS[1:]:
-        fill(spec, key, False)
-    fill(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType")
-    if not spec.get("volumeLifecycleModes"):
-        spec["volumeLifecycleModes"] = ["Persistent"]
+_DRIVER_DEFAULTS: Object = {
+    "attachRequired": True,
+    **dict.fromkeys(("podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"), False),
+    "fsGroupPolicy": "ReadWriteOnceWithFSType",
+}
+
+
+def _fill_driver_modes(driver: Object) -> None:
+    if not driver["spec"].get("volumeLifecycleModes"):
+        driver["spec"]["volumeLifecycleModes"] = ["Persistent"]
 
 
 def _check_driver(driver: Object, mistakes: Mistakes) -> None:
@@ -345,16 +322,15 @@ def _check_attachment(attachment: Object, mistakes: Mistakes) -> None:
 
 
 CLASS = Rules(
-    defaults=_fill_class,
+    fills={"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
     check=_check_class,
     immutable=("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
 )
-CSI_NODE = Rules(defaults=fill_spec, check=_check_csi_node, check_update=_csi_node_stays)
-CSI_DRIVER = Rules(defaults=_fill_driver, check=_check_driver, check_update=_driver_stays)
+CSI_NODE = Rules(fills={"spec": {}}, check=_check_csi_node, check_update=_csi_node_stays)
+CSI_DRIVER = Rules(
+    fills={"spec": _DRIVER_DEFAULTS}, defaults=_fill_driver_modes, check=_check_driver, check_update=_driver_stays
+)
 CSI_CAPACITY = Rules(check=_check_capacity, immutable=("nodeTopology", "storageClassName"))
 ATTACHMENT = Rules(
-    defaults=fill_spec,
-    check=_check_attachment,
-    immutable=("spec",),
-    new_status=lambda _: {"attached": False},
+    fills={"spec": {}}, check=_check_attachment, immutable=("spec",), new_status=lambda _: {"attached": False}
 )

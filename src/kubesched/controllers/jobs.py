@@ -269,10 +269,7 @@ def pod_group_of(job: Object, workload: Object) -> Object:
         "apiVersion": POD_GROUPS.api_version,
         "kind": POD_GROUPS.kind,
         "metadata": {"name": group_name(name, template_name), "ownerReferences": owners},
-        "spec": {
-            "podGroupTemplateRef": {"workload": reference},
-            "schedulingPolicy": template["schedulingPolicy"],
-        },
+        "spec": {"podGroupTemplateRef": {"workload": reference}, "schedulingPolicy": template["schedulingPolicy"]},
     }
 
 

@@ -267,20 +267,12 @@ def _carry_over(pod: Object, old: Object) -> None:
     tolerate_node_trouble(spec)
 
 
-def _check(pod: Object, mistakes: Mistakes) -> None:
-    check_pod_spec(pod["spec"], "spec", mistakes)
-
-
 def _check_create(pod: Object, mistakes: Mistakes) -> None:
     spec = pod["spec"]
     if spec.get("ephemeralContainers"):
         mistakes.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         mistakes.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
-
-
-def _new_status(pod: Object) -> Object:
-    return {"phase": "Pending", "qosClass": quality_of_service(pod["spec"])}
 
 
 def deletion_grace(pod: Object, requested: int | None) -> int:
@@ -298,10 +290,10 @@ RULES = Rules(
     defaults=_defaults,
     admit=_admit,
     carry_over=_carry_over,
-    check=_check,
+    check=lambda pod, mistakes: check_pod_spec(pod["spec"], "spec", mistakes),
     check_create=_check_create,
     check_update=check_pod_update,
-    new_status=_new_status,
+    new_status=lambda pod: {"phase": "Pending", "qosClass": quality_of_service(pod["spec"])},
     takes={"resize": resized, "ephemeralcontainers": with_ephemeral_containers},
     counts_generations=True,
 )

@@ -28,12 +28,12 @@ from kubesched.kube.tls import Certificate
 from kubesched.sandbox import discovery, openapi
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.api.stamps import ADMIN, ANONYMOUS, Tokens, UserInfo
-from kubesched.sandbox.http.answers import Lists, error_answer, formatted, json_answer, large_answer
+from kubesched.sandbox.http.answers import error_answer, formatted, json_answer, large_answer
 from kubesched.sandbox.http.content import LARGEST_BODY, Accepted, decode_json, negotiate, read
 from kubesched.sandbox.http.faults import FaultError, Faults, Rule, parse_fault
 from kubesched.sandbox.http.query import Query, target_of
 from kubesched.sandbox.http.requests import RequestInfo, Requests, fault_subject
-from kubesched.sandbox.http.watches import Watches, WatchRequests
+from kubesched.sandbox.http.watches import Watches
 from kubesched.sandbox.store import SqliteStore, StorageError
 
 __all__ = ["FaultError", "Faults", "Rule", "Server", "kubeconfig", "parse_fault", "self_signed", "write_kubeconfig"]
@@ -232,8 +232,7 @@ class Server:
             self.api.store.attach(asyncio.get_running_loop())
         self._watches = Watches(self.api, self.faults)
         self._documents = Documents(self.api)
-        watch_requests = WatchRequests(self.api, self._watches)
-        self._requests = Requests(self.api, self.tokens, Lists(self.api), watch_requests)
+        self._requests = Requests(self.api, self.tokens, self._watches)
         server = web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None)
         self._listening = HttpServer(server, self.host, self.port, tls=self._tls, backlog=1024)
         await self._listening.start()

@@ -320,8 +320,7 @@ def _check_match(asked: int | None, match: str) -> None:
         return
     if asked is None:
         raise bad_list_option(
-            "resourceVersionMatch",
-            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+            "resourceVersionMatch", "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
         )
     if match not in ("Exact", "NotOlderThan"):
         values = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan"'

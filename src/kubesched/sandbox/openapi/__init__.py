@@ -7,7 +7,7 @@ insists on protobuf; the JSON that is served at /openapi/v2 is for other clients
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -209,50 +209,9 @@ def _hash(resources: tuple[Resource, ...]) -> str:
 
 @lru_cache(maxsize=64)
 def _document(resources: tuple[Resource, ...]) -> Object:
-    paths, schemas = contents(resources, 3, _operation)
-    return {
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": release()},
-        "paths": paths,
-        "components": {"schemas": schemas},
-    }
-
-
-def _operation(operation: ApiOperation) -> Object:
-    parameters: list[Object] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in operation.path_parameters
-    ]
-    parameters += [
-        {"name": name, "in": "query", "schema": {"type": QUERY_TYPES.get(name, "string")}} for name in operation.query
-    ]
-    answer = {"schema": reference(operation.answer, 3)}
-    document: Object = {
-        "operationId": operation.operation_id,
-        "tags": [operation.tag],
-        "parameters": parameters,
-        "responses": {"200": {"description": "OK", "content": {"application/json": answer}}},
-        "x-kubernetes-action": operation.action,
-        "x-kubernetes-group-version-kind": operation.group_version_kind(),
-    }
-    if operation.body:
-        body = {"schema": reference(operation.body, 3)}
-        document["requestBody"] = {"required": True, "content": dict.fromkeys(operation.consumes, body)}
-    return document
-
-
-Render = Callable[[ApiOperation], Object]
-
-
-def contents(resources: Sequence[Resource], version: Version, render: Render) -> tuple[Object, Object]:
-    """Paths with their operations as `render` writes them, and schemas by name."""
-    paths: dict[str, dict[str, Any]] = {}
-    used: set[str] = set()
-    for resource in resources:
-        for operation in operations(resource):
-            paths.setdefault(operation.path, {})[operation.method] = render(operation)
-            used |= {name for name in (operation.body, operation.answer) if name}
-    return dict(sorted(paths.items())), schemas_for(resources, used, version)
+    paths, schemas = _contents(resources, 3)
+    info = {"title": "Kubernetes", "version": release()}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
 def openapi_v2(resources: Sequence[Resource]) -> Object:
@@ -262,37 +221,49 @@ def openapi_v2(resources: Sequence[Resource]) -> Object:
 
 @lru_cache(maxsize=4)
 def _document_v2(resources: tuple[Resource, ...]) -> Object:
-    paths, definitions = contents(resources, 2, _operation_v2)
-    return {
-        "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": release()},
-        "paths": paths,
-        "definitions": definitions,
-    }
+    paths, definitions = _contents(resources, 2)
+    info = {"title": "Kubernetes", "version": release()}
+    return {"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions}
 
 
-def _operation_v2(operation: ApiOperation) -> Object:
+def _contents(resources: Sequence[Resource], version: Version) -> tuple[Object, Object]:
+    """Paths with their operations, and schemas by name."""
+    paths: dict[str, dict[str, Any]] = {}
+    used: set[str] = set()
+    for resource in resources:
+        for operation in operations(resource):
+            paths.setdefault(operation.path, {})[operation.method] = _operation(operation, version)
+            used |= {name for name in (operation.body, operation.answer) if name}
+    return dict(sorted(paths.items())), schemas_for(resources, used, version)
+
+
+def _operation(operation: ApiOperation, version: Version) -> Object:
     parameters: list[Object] = [
-        {"name": name, "in": "path", "required": True, "type": "string", "uniqueItems": True}
+        {"name": name, "in": "path", "required": True, **_parameter_type("string", version)}
         for name in operation.path_parameters
     ]
     parameters += [
-        {"name": name, "in": "query", "type": QUERY_TYPES.get(name, "string"), "uniqueItems": True}
+        {"name": name, "in": "query", **_parameter_type(QUERY_TYPES.get(name, "string"), version)}
         for name in operation.query
     ]
-    if operation.body:
-        parameters.append({"name": "body", "in": "body", "required": True, "schema": reference(operation.body, 2)})
-    return {
+    answer, body = {"schema": reference(operation.answer, version)}, {"schema": reference(operation.body, version)}
+    document: Object = {
         "operationId": operation.operation_id,
         "tags": [operation.tag],
-        "schemes": ["https"],
-        "consumes": list(operation.consumes),
-        "produces": ["application/json", "application/yaml"],
         "parameters": parameters,
-        "responses": {"200": {"description": "OK", "schema": reference(operation.answer, 2)}},
         "x-kubernetes-action": operation.action,
         "x-kubernetes-group-version-kind": operation.group_version_kind(),
     }
+    if version == 2:
+        if operation.body:
+            parameters.append({"name": "body", "in": "body", "required": True, **body})
+        types = {"consumes": list(operation.consumes), "produces": ["application/json", "application/yaml"]}
+        responses = {"200": {"description": "OK", **answer}}
+        return {**document, "schemes": ["https"], **types, "responses": responses}
+    if operation.body:
+        document["requestBody"] = {"required": True, "content": dict.fromkeys(operation.consumes, body)}
+    return {**document, "responses": {"200": {"description": "OK", "content": {"application/json": answer}}}}
 
 
-__all__ = ["openapi_v2", "openapi_v3", "openapi_v3_index"]
+def _parameter_type(name: str, version: Version) -> Object:
+    return {"type": name, "uniqueItems": True} if version == 2 else {"schema": {"type": name}}

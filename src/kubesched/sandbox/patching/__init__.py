@@ -17,7 +17,6 @@ from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.patching.owners import (
     NEVER_OWNED,
-    Fields,
     Owner,
     Owners,
     Path,
@@ -59,14 +58,7 @@ Conflict = tuple[Owner, Path]
 
 
 def apply(
-    resource: Resource,
-    live: Object | None,
-    applied: Any,
-    *,
-    manager: str,
-    force: bool,
-    now: str,
-    subresource: str = "",
+    resource: Resource, live: Object | None, applied: Any, *, manager: str, force: bool, now: str, subresource: str = ""
 ) -> Object:
     """The object as the client wants it, managedFields included; a 409 if fields of others would have to change.
 

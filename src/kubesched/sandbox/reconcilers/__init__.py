@@ -62,7 +62,7 @@ def standard_reconcilers(api: Api, *, node_grace: float = GRACE, job_groups: boo
         NodeLifecycle(api, pods_by_node, grace=node_grace),
         TaintEviction(api, pods_by_node),
         GarbageCollector(api),
-        PodGarbage(api),
+        PodGarbage(api, pods_by_node),
         EventExpiry(api),
     ]
 

@@ -28,8 +28,7 @@ from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.subresources import with_condition
 from kubesched.sandbox.reconcilers.conditions import condition, is_finished, is_ready, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import controller_of
-from kubesched.sandbox.reconcilers.reconciler import Key, ObjectReconciler, key_of
+from kubesched.sandbox.reconcilers.reconciler import Key, ObjectReconciler, controller_of, key_of
 
 _PATIENCE = 120.0
 """Seconds after which a pod that should have been evicted and is still there counts again."""

@@ -18,8 +18,8 @@ from kubesched.sandbox.reconcilers.conditions import (
     without_condition,
 )
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import Owned, is_terminating_namespace, owner_key
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, ObjectReconciler, key_of
+from kubesched.sandbox.reconcilers.ownership import Owned, is_terminating_namespace
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, ObjectReconciler, key_of, owner_key
 
 _FOREVER = 2**31 - 1
 
@@ -178,13 +178,10 @@ class Deployments(ObjectReconciler):
         self._recorder = Recorder(api, "deployment-controller")
 
     def observe(self, event: ApiEvent) -> None:
-        if event.resource.path == DEPLOYMENTS.path:
-            self.queue.add(key_of(event.object))
-        elif event.resource.path == PODS.path:
-            if event.type == "DELETED":
-                self._observe_end(event.object)
-        elif (key := owner_key(event.object, DEPLOYMENTS)) is not None:
-            self.queue.add(key)
+        if event.resource.path != PODS.path:
+            super().observe(event)
+        elif event.type == "DELETED":
+            self._observe_end(event.object)
 
     def _observe_end(self, pod: Object) -> None:
         """Before new pods replace all old ones at once, the last old one must be gone."""
@@ -245,7 +242,7 @@ class Deployments(ObjectReconciler):
         busy = [each for each in olds if size(each)]
         for each in busy:
             self._resize(deployment, each, 0)
-        remaining = (pod for each in olds for pod in self._pods.of(each))
+        remaining = (pod for each in olds for pod in self._pods.owned_by(each))
         if busy or any(not is_finished(pod) for pod in remaining):
             return deployment
         if newest is None:
@@ -260,7 +257,7 @@ class Deployments(ObjectReconciler):
 
     def _was_scaled(self, deployment: Object) -> bool:
         wanted = str(deployment["spec"]["replicas"])
-        active = [each for each in self._replica_sets.of(deployment) if size(each)]
+        active = [each for each in self._replica_sets.owned_by(deployment) if size(each)]
         return any((each["metadata"].get("annotations") or {}).get(DESIRED, wanted) != wanted for each in active)
 
     def _scale(self, deployment: Object, newest: Object | None, olds: list[Object]) -> None:
@@ -302,7 +299,7 @@ class Deployments(ObjectReconciler):
 
     def _sets(self, deployment: Object) -> tuple[Object | None, list[Object]]:
         """The ReplicaSet of the template that is wanted, if there is one, and the others from oldest to newest."""
-        every = sorted(self._replica_sets.of(deployment), key=_age)
+        every = sorted(self._replica_sets.owned_by(deployment), key=_age)
         template = deployment["spec"]["template"]
         newest = next((each for each in every if is_same_template(each["spec"]["template"], template)), None)
         return newest, [each for each in every if each is not newest]

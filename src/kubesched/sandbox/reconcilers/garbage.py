@@ -200,20 +200,20 @@ KEPT = 12_500
 class PodGarbage(ObjectReconciler):
     """Removes pods on nodes that are gone, and the oldest ended pods beyond a number."""
 
-    def __init__(self, api: Api, *, kept: int = KEPT) -> None:
+    def __init__(self, api: Api, pods_by_node: Grouped, *, kept: int = KEPT) -> None:
         super().__init__(api, PODS, NODES)
         self._kept = kept
         self._ended: OrderedDict[Key, None] = OrderedDict()
         self._missing: dict[str, float] = {}
         """Since when a node that pods are on has been missing."""
-        self._by_node: dict[str, set[Key]] = {}
+        self._pods = pods_by_node
 
     def observe(self, event: ApiEvent) -> None:
         if event.resource.path == NODES.path:
             name = event.object["metadata"]["name"]
             if event.type == "DELETED":
-                for key in self._by_node.get(name, ()):
-                    self.queue.add(key)
+                for pod in self._pods.of(name):
+                    self.queue.add(key_of(pod))
             else:
                 self._missing.pop(name, None)
             return
@@ -221,13 +221,8 @@ class PodGarbage(ObjectReconciler):
         node = pod["spec"].get("nodeName")
         if event.type == "DELETED":
             self._ended.pop(key, None)
-            if node in self._by_node:
-                self._by_node[node].discard(key)
-                if not self._by_node[node]:
-                    del self._by_node[node]
             return
         if node and (event.old is None or not event.old["spec"].get("nodeName")):
-            self._by_node.setdefault(node, set()).add(key)
             self.queue.add(key)
         if is_finished(pod):
             self._ended[key] = None

@@ -31,8 +31,8 @@ from kubesched.sandbox.reconcilers.conditions import (
     is_true,
 )
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import Grouped, Owned, PodControl, owner_key
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, ObjectReconciler, key_of
+from kubesched.sandbox.reconcilers.ownership import Grouped, Owned, PodControl
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, ObjectReconciler, key_of, owner_key
 
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _BATCH = 50
@@ -54,7 +54,7 @@ class Jobs(KeyedReconciler):
         if event.resource.path == JOBS.path:
             self.queue.add(key_of(event.object))
             if event.type == "DELETED":
-                for pod in self._pods.of(event.object):
+                for pod in self._pods.owned_by(event.object):
                     self.queue.add(("pod/" + pod["metadata"]["namespace"], pod["metadata"]["name"]))
         elif (key := owner_key(event.object, JOBS)) is not None:
             self.queue.add(key)
@@ -69,9 +69,9 @@ class Jobs(KeyedReconciler):
         if job is None:
             return None
         if is_true(job, "Complete") or is_true(job, "Failed"):
-            self._release(self._pods.of(job))
+            self._release(self._pods.owned_by(job))
             return self._expire(job, now)
-        pods = self._pods.of(job)
+        pods = self._pods.owned_by(job)
         job = self._count(job)
         if is_terminating(job):
             return None
@@ -82,7 +82,7 @@ class Jobs(KeyedReconciler):
 
     def _count(self, job: Object) -> Object:
         """Add pods that ended since the last look to the counts, then let go of them."""
-        ended = [pod for pod in self._pods.of(job) if _is_held(pod) and (is_finished(pod) or is_terminating(pod))]
+        ended = [pod for pod in self._pods.owned_by(job) if _is_held(pod) and (is_finished(pod) or is_terminating(pod))]
         if not ended:
             return job
         status = dict(job.get("status") or {})
@@ -140,7 +140,7 @@ class Jobs(KeyedReconciler):
         return min((time for time in (again, deadline) if time is not None), default=None)
 
     def _active(self, job: Object) -> list[Object]:
-        return [pod for pod in self._pods.of(job) if is_active(pod)]
+        return [pod for pod in self._pods.owned_by(job) if is_active(pod)]
 
     def _failure(
         self, job: Object, status: Object, active: list[Object], deadline: float | None, now: float
@@ -195,7 +195,7 @@ class Jobs(KeyedReconciler):
 
     def _backoff(self, job: Object, status: Object) -> float:
         """When the next pod may be created: after failures in a row, each time twice as late."""
-        failed = [pod for pod in self._pods.of(job) if (pod.get("status") or {}).get("phase") == "Failed"]
+        failed = [pod for pod in self._pods.owned_by(job) if (pod.get("status") or {}).get("phase") == "Failed"]
         if not failed or not status.get("failed"):
             return float("-inf")
         last = max(_ended(pod) for pod in failed)
@@ -232,7 +232,7 @@ class Jobs(KeyedReconciler):
         return None
 
     def _report(self, job: Object, status: Object, active: list[Object]) -> None:
-        leaving = sum(is_terminating(pod) and not is_finished(pod) for pod in self._pods.of(job))
+        leaving = sum(is_terminating(pod) and not is_finished(pod) for pod in self._pods.owned_by(job))
         counts = {"active": len(active), "ready": sum(map(is_ready, active)), "terminating": leaving}
         status = {**status, **counts, "uncountedTerminatedPods": {}}
         dropped = ("active", "succeeded", "failed")
@@ -309,15 +309,10 @@ class CronJobs(ObjectReconciler):
         self._jobs = jobs
         self._recorder = Recorder(api, "cronjob-controller")
 
-    def observe(self, event: ApiEvent) -> None:
-        key = key_of(event.object) if event.resource is CRON_JOBS else owner_key(event.object, CRON_JOBS)
-        if key is not None:
-            self.queue.add(key)
-
     def sync_object(self, cron_job: Object, now: float) -> float | None:
         if is_terminating(cron_job):
             return None
-        jobs = self._jobs.of(cron_job)
+        jobs = self._jobs.owned_by(cron_job)
         status = self._seen(cron_job, jobs)
         self._tidy(cron_job, jobs)
         again = None

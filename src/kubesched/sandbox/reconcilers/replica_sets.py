@@ -40,17 +40,16 @@ from kubesched.sandbox.reconcilers.conditions import (
     without_condition,
 )
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import (
-    Owned,
-    PodControl,
-    Revisions,
+from kubesched.sandbox.reconcilers.ownership import Owned, PodControl, Revisions, is_terminating_namespace, revision_of
+from kubesched.sandbox.reconcilers.reconciler import (
+    MANAGER,
+    Key,
+    ObjectReconciler,
     controller_of,
     is_controlled_by,
-    is_terminating_namespace,
+    key_of,
     owner_key,
-    revision_of,
 )
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, ObjectReconciler, key_of
 
 _BATCH = 25
 """Pods created or deleted in one go: the rest waits for the next slice."""
@@ -93,7 +92,7 @@ class ReplicaSets(ObjectReconciler):
     def sync_object(self, replica_set: Object, now: float) -> float | None:
         key = key_of(replica_set)
         self._pods.claim(self.resource, replica_set, self._selector(replica_set))
-        self.queue.rest(key, now, min(_LONGEST_REST, _REST_PER_POD * len(self._pods.of(replica_set))))
+        self.queue.rest(key, now, min(_LONGEST_REST, _REST_PER_POD * len(self._pods.owned_by(replica_set))))
         failure: ApiError | None = None
         if not is_terminating(replica_set):
             try:
@@ -109,7 +108,7 @@ class ReplicaSets(ObjectReconciler):
 
     def _scale(self, replica_set: Object) -> bool:
         """Create or delete some of the pods that are missing or too many; False when nothing could be done."""
-        active = [pod for pod in self._pods.of(replica_set) if is_active(pod)]
+        active = [pod for pod in self._pods.owned_by(replica_set) if is_active(pod)]
         missing = replica_set["spec"]["replicas"] - len(active)
         if missing > 0:
             pod = pod_from(replica_set["spec"]["template"], prefix=replica_set["metadata"]["name"])
@@ -125,7 +124,7 @@ class ReplicaSets(ObjectReconciler):
         if replica_set is None:
             return None
         spec, old = replica_set["spec"], replica_set.get("status") or {}
-        active = [pod for pod in self._pods.of(replica_set) if is_active(pod)]
+        active = [pod for pod in self._pods.owned_by(replica_set) if is_active(pod)]
         labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
         times = [available_at(pod, spec.get("minReadySeconds") or 0) for pod in active]
         conditions = without_condition(old.get("conditions") or [], "ReplicaFailure")
@@ -191,12 +190,6 @@ class StatefulSets(ObjectReconciler):
         self._revisions = Revisions(api, STATEFUL_SETS, revisions)
         self._recorder = Recorder(api, "statefulset-controller")
 
-    def observe(self, event: ApiEvent) -> None:
-        if event.resource.path == STATEFUL_SETS.path:
-            self.queue.add(key_of(event.object))
-        elif (key := owner_key(event.object, STATEFUL_SETS)) is not None:
-            self.queue.add(key)
-
     def sync_object(self, stateful_set: Object, now: float) -> float | None:
         key = key_of(stateful_set)
         self._pods.claim(STATEFUL_SETS, stateful_set, stateful_set["spec"]["selector"])
@@ -209,7 +202,7 @@ class StatefulSets(ObjectReconciler):
 
     def _by_ordinal(self, stateful_set: Object) -> dict[int, Object]:
         found = {}
-        for pod in self._pods.of(stateful_set):
+        for pod in self._pods.owned_by(stateful_set):
             match = _ORDINAL.fullmatch(pod["metadata"]["name"])
             if match and match[1] == stateful_set["metadata"]["name"]:
                 found[int(match[2])] = pod

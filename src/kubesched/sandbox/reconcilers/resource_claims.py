@@ -71,7 +71,7 @@ class ResourceClaims(KeyedReconciler):
             self.write_status(PODS, pod, {**status, "resourceClaimStatuses": list(wanted.values())})
 
     def _claim_for(self, pod: Object, entry: Object) -> Object | None:
-        for claim in self._claims.of(pod):
+        for claim in self._claims.owned_by(pod):
             if (claim["metadata"].get("annotations") or {}).get(POD_CLAIM_NAME) == entry["name"]:
                 return claim
         namespace, template_name = pod["metadata"]["namespace"], entry["resourceClaimTemplateName"]
