@@ -145,7 +145,10 @@ class Catalog:
 
     def __init__(self) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
-        self._views: dict[str, View] = {EVENTS.path: _NEWER_EVENTS, OLDER_AUTOSCALERS.path: _OLDER_AUTOSCALERS}
+        self._views: dict[str, View] = {
+            EVENTS.path: View(newer_event, stored_event),
+            OLDER_AUTOSCALERS.path: View(older_autoscaler, stored_autoscaler),
+        }
         self._custom: dict[str, tuple[Resource, ...]] = {}
         self.edition = 0
         """Grows whenever the resources change."""
@@ -202,10 +205,6 @@ def _key(resource: Resource) -> tuple[str, str, str]:
 
 def _relabelled(api_version: str) -> Shape:
     return lambda obj: {**obj, "apiVersion": api_version}
-
-
-_NEWER_EVENTS = View(newer_event, stored_event)
-_OLDER_AUTOSCALERS = View(older_autoscaler, stored_autoscaler)
 
 
 def resources_of(definition: Object) -> tuple[Resource, ...]:

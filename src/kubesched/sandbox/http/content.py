@@ -104,11 +104,6 @@ def duplicates(body: bytes) -> list[str]:
     return found
 
 
-def too_large() -> ApiError:
-    message = f"Request entity too large: limit is {LARGEST_BODY}"
-    return ApiError(413, "RequestEntityTooLarge", message)
-
-
 def _check_depth(body: bytes) -> None:
     if body.count(b"{") + body.count(b"[") <= _DEEPEST:
         return
@@ -259,7 +254,8 @@ async def read(request: web.BaseRequest) -> bytes:
     try:
         return await request.read()
     except web.HTTPRequestEntityTooLarge:
-        raise too_large() from None
+        message = f"Request entity too large: limit is {LARGEST_BODY}"
+        raise ApiError(413, "RequestEntityTooLarge", message) from None
 
 
 def _check_kind(value: Any, kind: str, api_version: str) -> None:

@@ -15,6 +15,8 @@ from kubesched.api.kinds import Object
 
 NONE = "<none>"
 Cell = Callable[[Object, datetime], Any]
+Shape = Callable[[Any, datetime], Any]
+"""How a value is shown at a time."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -106,23 +108,31 @@ def _of_each(key: str) -> Callable[[Any], str]:
     return lambda found: ",".join(word(one, key) for one in each(found))
 
 
-# How the value of a field is shown, and of which type that is.
-SHAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "": (word, "string"),
-    "access_modes": (access_modes, "string"),
-    "addresses": (addresses, "string"),
-    "count": (count, "integer"),
-    "date": (lambda found: found, "date"),
-    "images": (_of_each("image"), "string"),
-    "if_true": (lambda found: found is True, "boolean"),
-    "kind_and_name": (lambda found: f"{word(found, 'kind')}/{word(found, 'name')}", "string"),
-    "labels": (labels, "string"),
-    "listed": (listed, "string"),
-    "names": (_of_each("name"), "string"),
-    "selector": (selector, "string"),
-    "size": (size, "integer"),
-    "unless_false": (lambda found: found is not False, "boolean"),
+def _plain(show: Callable[[Any], Any]) -> Shape:
+    return lambda found, _: show(found)
+
+
+SHAPES: dict[str, tuple[Shape, str]] = {
+    "": (_plain(word), "string"),
+    "access_modes": (_plain(access_modes), "string"),
+    "addresses": (_plain(addresses), "string"),
+    "count": (_plain(count), "integer"),
+    "date": (_plain(lambda found: found), "date"),
+    "duration": (_plain(lambda found: human_duration(found) if isinstance(found, int) else ""), "string"),
+    "images": (_plain(_of_each("image")), "string"),
+    "if_true": (_plain(lambda found: found is True), "boolean"),
+    "kind_and_name": (_plain(lambda found: f"{word(found, 'kind')}/{word(found, 'name')}"), "string"),
+    "labels": (_plain(labels), "string"),
+    "listed": (_plain(listed), "string"),
+    "names": (_plain(_of_each("name")), "string"),
+    "selector": (_plain(selector), "string"),
+    "since": (lambda found, now: "" if found is None else since(found, now), "string"),
+    "size": (_plain(size), "integer"),
+    "stripped": (_plain(lambda found: word(found).strip()), "string"),
+    "true_or_false": (_plain(lambda found: str(found is True)), "string"),
+    "unless_false": (_plain(lambda found: found is not False), "boolean"),
 }
+"""How the value of a field is shown, and of which type that is."""
 
 
 def is_leaving(obj: Object) -> bool:
