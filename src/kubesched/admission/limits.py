@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from kubesched.admission.reading import filled, mapping, metadata_of, name_of, quantities, sequence, text
 from kubesched.admission.resources import check_amount, pod_limits, pod_requests_of, quality_of_service
@@ -67,20 +66,15 @@ def limit_pod(pod: Object, reader: Reader) -> None:
 def limit_claim(claim: Object, reader: Reader) -> None:
     """Refuse a claim that asks for too much or too little."""
     resources = mapping(claim["spec"], "resources")
-    asked = _Asked(quantities(resources, "requests"), {}, mapping(resources, "requests"), {})
+    asked: _Asked = {"request": _written(resources, "requests"), "limit": {}}
     ranges = reader.select(LIMIT_RANGES, text(metadata_of(claim), "namespace"))
     items = [item for item in _items(ranges) if item["type"] == "PersistentVolumeClaim"]
-    if found := [words for item in items for words in _violations(item, asked, limits_count=False)]:
+    if found := [words for item in items for words in _violations(item, asked, needed="request")]:
         raise forbidden(PERSISTENT_VOLUME_CLAIMS, name_of(claim), _together(found))
 
 
-class _Asked(NamedTuple):
-    """What a container, a pod or a claim asks for, as amounts and as it was written."""
-
-    requests: dict[str, Quantity]
-    limits: dict[str, Quantity]
-    written_requests: Object
-    written_limits: Object
+_Asked = dict[str, dict[str, tuple[Quantity, str]]]
+"""The `request` and the `limit` of a container, a pod or a claim by resource: the amount, and how it is written."""
 
 
 def _items(ranges: Iterable[Object]) -> Iterator[Object]:
@@ -110,52 +104,50 @@ def _asked_by(pod: Object, item: Object) -> Iterator[_Asked]:
         for kind, _ in _CONTAINERS:
             for container in sequence(pod["spec"], kind):
                 resources = mapping(container, "resources")
-                written = mapping(resources, "requests"), mapping(resources, "limits")
-                yield _Asked(quantities(resources, "requests"), quantities(resources, "limits"), *written)
+                yield {"request": _written(resources, "requests"), "limit": _written(resources, "limits")}
     elif item["type"] == "Pod":
-        requests, limits = pod_requests_of(pod["spec"]), pod_limits(pod["spec"])
-        yield _Asked(requests, limits, _shown(requests), _shown(limits))
+        yield {"request": _shown(pod_requests_of(pod["spec"])), "limit": _shown(pod_limits(pod["spec"]))}
 
 
-def _shown(amounts: dict[str, Quantity]) -> Object:
-    return {name: f"{amount.milli()}m" if name == "cpu" else str(amount.value()) for name, amount in amounts.items()}
+def _written(resources: Object, key: str) -> dict[str, tuple[Quantity, str]]:
+    return {name: (parse_quantity(value), str(value)) for name, value in mapping(resources, key).items()}
 
 
-def _violations(item: Object, asked: _Asked, *, limits_count: bool = True) -> Iterator[str]:
+def _shown(amounts: dict[str, Quantity]) -> dict[str, tuple[Quantity, str]]:
+    return {
+        name: (amount, f"{amount.milli()}m" if name == "cpu" else str(amount.value()))
+        for name, amount in amounts.items()
+    }
+
+
+def _violations(item: Object, asked: _Asked, *, needed: str = "limit") -> Iterator[str]:
+    """`needed` is what must be said of a resource that has a maximum."""
     kind = item["type"]
     for name, least in mapping(item, "min").items():
-        words = f"minimum {name} usage per {kind} is {least}"
-        if name not in asked.requests:
+        words, bound = f"minimum {name} usage per {kind} is {least}", parse_quantity(least)
+        if name not in asked["request"]:
             yield f"{words}.  No request is specified"
-        elif found := _beyond(name, asked, parse_quantity(least).exceeds, ("request", "limit")):
+        elif found := _first(name, asked, ("request", "limit"), bound.exceeds):
             yield f"{words}, but {found}"
     for name, most in mapping(item, "max").items():
         words, bound = f"maximum {name} usage per {kind} is {most}", parse_quantity(most)
-        needed = "limit" if limits_count else "request"
-        if name not in (asked.limits if limits_count else asked.requests):
+        if name not in asked[needed]:
             yield f"{words}.  No {needed} is specified"
-        elif found := _beyond(name, asked, partial(_exceeds, bound), ("limit", "request")):
+        elif found := _first(name, asked, ("limit", "request"), partial(Quantity.exceeds, other=bound)):
             yield f"{words}, but {found}"
     for name, ratio in mapping(item, "maxLimitRequestRatio").items():
         yield from _ratio_violations(name, ratio, asked, kind)
 
 
-def _exceeds(bound: Quantity, amount: Quantity) -> bool:
-    return amount.exceeds(bound)
-
-
-def _beyond(name: str, asked: _Asked, is_beyond: Callable[[Quantity], bool], order: tuple[str, ...]) -> str:
-    amounts = {"request": (asked.requests, asked.written_requests), "limit": (asked.limits, asked.written_limits)}
-    for what in order:
-        parsed, written = amounts[what]
-        if name in parsed and is_beyond(parsed[name]):
-            return f"{what} is {written[name]}"
-    return ""
+def _first(name: str, asked: _Asked, order: tuple[str, ...], is_beyond: Callable[[Quantity], bool]) -> str:
+    """The first of the two amounts that is beyond a bound, in words; empty if none is."""
+    held = ((what, *asked[what][name]) for what in order if name in asked[what])
+    return next((f"{what} is {written}" for what, amount, written in held if is_beyond(amount)), "")
 
 
 def _ratio_violations(name: str, ratio: str, asked: _Asked, kind: str) -> Iterator[str]:
     words = f"{name} max limit to request ratio per {kind} is {ratio}"
-    request, limit = asked.requests.get(name), asked.limits.get(name)
+    request, limit = (asked[what][name][0] if name in asked[what] else None for what in ("request", "limit"))
     if request is None or not request.amount:
         yield f"{words}, but no request is specified or request is 0"
     elif limit is None or not limit.amount:

@@ -27,20 +27,11 @@ _FOREVER = 2**31 - 1
 class RolloutProgress:
     """What one step of a rollout did, for the Progressing condition."""
 
-    def __init__(self) -> None:
-        self.reason = ""
-        self.message = ""
+    reason = ""
+    message = ""
 
-    def created(self, replica_set: Object) -> None:
-        name = replica_set["metadata"]["name"]
-        self.reason, self.message = "NewReplicaSetCreated", f'Created new replica set "{name}"'
-
-    def found(self, replica_set: Object) -> None:
-        name = replica_set["metadata"]["name"]
-        self.reason, self.message = "FoundNewReplicaSet", f'Found new replica set "{name}"'
-
-    def failed(self, why: str) -> None:
-        self.reason, self.message = "ReplicaSetCreateError", why
+    def note(self, reason: str, message: str) -> None:
+        self.reason, self.message = reason, message
 
 
 def is_complete(deployment: Object) -> bool:
@@ -225,7 +216,7 @@ class Deployments(ObjectReconciler):
         if newest is None:
             return self._create(deployment, olds, rollout.first_size(deployment, olds), progress)
         newest, deployment = self._annotated(deployment, newest, olds)
-        progress.found(newest)
+        progress.note("FoundNewReplicaSet", f'Found new replica set "{newest["metadata"]["name"]}"')
         wanted = rollout.next_new_size(deployment, newest, olds)
         if wanted != size(newest):
             self._resize(deployment, newest, wanted)
@@ -248,7 +239,7 @@ class Deployments(ObjectReconciler):
         if newest is None:
             return self._create(deployment, olds, deployment["spec"]["replicas"], progress)
         newest, deployment = self._annotated(deployment, newest, olds)
-        progress.found(newest)
+        progress.note("FoundNewReplicaSet", f'Found new replica set "{newest["metadata"]["name"]}"')
         if size(newest) != deployment["spec"]["replicas"]:
             self._resize(deployment, newest, deployment["spec"]["replicas"])
         return deployment
@@ -312,9 +303,10 @@ class Deployments(ObjectReconciler):
             created = self.api.create(REPLICA_SETS, deployment["metadata"]["namespace"], replica_set, manager=MANAGER)
         except ApiError as error:
             return self._not_created(deployment, error, progress)
-        progress.created(created)
+        name = created["metadata"]["name"]
+        progress.note("NewReplicaSetCreated", f'Created new replica set "{name}"')
         if replicas:
-            self._record_scaling(deployment, created["metadata"]["name"], 0, replicas)
+            self._record_scaling(deployment, name, 0, replicas)
         return self._with_revision(deployment, revision)
 
     def _not_created(self, deployment: Object, error: ApiError, progress: RolloutProgress) -> Object:
@@ -325,7 +317,7 @@ class Deployments(ObjectReconciler):
             status = deployment.get("status") or {}
             counted = {**status, "collisionCount": status.get("collisionCount", 0) + 1}
             return self.write_status(DEPLOYMENTS, deployment, counted)
-        progress.failed(error.message)
+        progress.note("ReplicaSetCreateError", error.message)
         self._recorder.warning(DEPLOYMENTS, deployment, "ReplicaSetCreateError", error.message)
         return deployment
 
