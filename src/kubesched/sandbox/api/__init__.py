@@ -25,10 +25,11 @@ from kubesched.api.kinds import (
 from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, SYSTEM_PRIORITY_CLASSES
 from kubesched.sandbox.api import subresources
 from kubesched.sandbox.api.catalog import version_of
+from kubesched.sandbox.api.conditions import with_condition
 from kubesched.sandbox.api.reading import ApiEvent, DeleteOptions, check_delete, check_update, metadata_of
 from kubesched.sandbox.api.selecting import ListSelector, selection
 from kubesched.sandbox.api.stamps import Stamps
-from kubesched.sandbox.api.subresources import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled, with_condition
+from kubesched.sandbox.api.subresources import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled
 from kubesched.sandbox.api.writing import PatchKind, Writing, patched
 
 __all__ = ["Api", "ApiEvent", "ListSelector", "PatchKind", "Stamps", "bootstrap", "selection"]

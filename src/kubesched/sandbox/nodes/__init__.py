@@ -13,6 +13,7 @@ from math import ceil
 from kubesched.api.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
 from kubesched.controllers.pod_templates import owner_reference
 from kubesched.sandbox.api import Api, ApiEvent
+from kubesched.sandbox.api.conditions import is_true
 from kubesched.sandbox.api.stamps import micro_timestamp
 from kubesched.sandbox.nodes.manifests import (
     FAILED,
@@ -26,7 +27,6 @@ from kubesched.sandbox.nodes.manifests import (
     registered,
 )
 from kubesched.sandbox.nodes.pods import HollowPods, PodTimings
-from kubesched.sandbox.reconcilers.conditions import is_true
 from kubesched.sandbox.reconcilers.node_lifecycle import LEASE_NAMESPACE
 from kubesched.sandbox.reconcilers.reconciler import Timers
 

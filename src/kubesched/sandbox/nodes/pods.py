@@ -18,10 +18,10 @@ from kubesched.api.requests import PODS as POD_COUNT
 from kubesched.api.requests import pod_requests, whole
 from kubesched.api.selectors import NodeRequirements
 from kubesched.sandbox.api import Api, ApiEvent
+from kubesched.sandbox.api.conditions import is_finished, is_ready, is_terminating
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.nodes import pod_status
 from kubesched.sandbox.nodes.manifests import DURATION, STARTUP, exit_code_of, seconds_in
-from kubesched.sandbox.reconcilers.conditions import is_finished, is_ready, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.reconciler import Key, Timers, key_of
 

@@ -24,9 +24,8 @@ from kubesched.api.kinds import (
 )
 from kubesched.controllers.pod_templates import share_of
 from kubesched.sandbox.api import Api, ApiEvent
+from kubesched.sandbox.api.conditions import condition, is_finished, is_ready, is_terminating, with_condition
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import condition, is_finished, is_ready, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.reconciler import Key, ObjectReconciler, controller_of, key_of
 

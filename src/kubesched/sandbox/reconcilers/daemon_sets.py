@@ -11,7 +11,7 @@ from kubesched.api.kinds import DAEMON_SETS, NODES, PODS, Object
 from kubesched.api.node import Node
 from kubesched.controllers.pod_templates import Eligibility, daemon_pod, share_of, target_of
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.reconcilers.conditions import (
+from kubesched.sandbox.api.conditions import (
     available_at,
     is_active,
     is_available,

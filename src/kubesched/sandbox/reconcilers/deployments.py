@@ -8,15 +8,15 @@ from kubesched.controllers import rollout
 from kubesched.controllers.pod_templates import is_same_template
 from kubesched.controllers.rollout import DESIRED, MAXIMUM, REVISION, new_replica_set, size
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import (
+from kubesched.sandbox.api.conditions import (
     condition,
     condition_of,
     is_finished,
     is_terminating,
+    with_condition,
     without_condition,
 )
+from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Owned, is_terminating_namespace
 from kubesched.sandbox.reconcilers.reconciler import MANAGER, ObjectReconciler, key_of, owner_key

@@ -21,8 +21,8 @@ from kubesched.api.kinds import (
     Resource,
 )
 from kubesched.sandbox.api import Api, ApiEvent
+from kubesched.sandbox.api.conditions import condition, is_finished, is_terminating
 from kubesched.sandbox.api.reading import FOREGROUND, ORPHAN
-from kubesched.sandbox.reconcilers.conditions import condition, is_finished, is_terminating
 from kubesched.sandbox.reconcilers.ownership import Grouped
 from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, ObjectReconciler, key_of
 

@@ -20,16 +20,17 @@ from kubesched.controllers.jobs import (
     workload_named_by,
 )
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.api.stamps import seconds_of, timestamp
-from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import (
+from kubesched.sandbox.api.conditions import (
     condition,
     is_active,
     is_finished,
     is_ready,
     is_terminating,
     is_true,
+    with_condition,
+    with_conditions,
 )
+from kubesched.sandbox.api.stamps import seconds_of, timestamp
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Grouped, Owned, PodControl
 from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, ObjectReconciler, key_of, owner_key
@@ -242,10 +243,8 @@ class Jobs(KeyedReconciler):
 
 def _ended_by(status: Object, kinds: tuple[str, str], reason: str, message: str, stamp: str) -> list[Object]:
     """The conditions of a job that comes to an end: the cause, and the end itself."""
-    conditions = status.get("conditions") or []
-    for kind in kinds:
-        conditions = with_condition(conditions, condition(kind, "True", reason, message), stamp)
-    return conditions
+    new = [condition(kind, "True", reason, message) for kind in kinds]
+    return with_conditions(status.get("conditions") or [], new, stamp)
 
 
 def _is_held(pod: Object) -> bool:

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.api.subresources import with_condition
+from kubesched.sandbox.api.conditions import with_condition
 
 log = logging.getLogger(__name__)
 MANAGER = "kube-controller-manager"

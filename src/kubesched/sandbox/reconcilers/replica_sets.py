@@ -27,8 +27,7 @@ from kubesched.controllers.pod_templates import (
     stateful_pod,
 )
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import (
+from kubesched.sandbox.api.conditions import (
     available_at,
     condition,
     is_active,
@@ -37,6 +36,7 @@ from kubesched.sandbox.reconcilers.conditions import (
     is_ready,
     is_terminating,
     next_available,
+    with_condition,
     without_condition,
 )
 from kubesched.sandbox.reconcilers.events import Recorder

@@ -23,7 +23,7 @@ from kubesched.controllers.volumes import (
     provisioned_volume,
 )
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.reconcilers.conditions import is_active, is_finished, is_terminating
+from kubesched.sandbox.api.conditions import is_active, is_finished, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Grouped
 from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, is_controlled_by, key_of

@@ -10,7 +10,7 @@ from tests.living_sandbox import LivingSandbox, deployment, is_live, with_image,
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.controllers import rollout
 from kubesched.sandbox.api import ApiEvent
-from kubesched.sandbox.reconcilers.conditions import condition_of, is_active, is_ready
+from kubesched.sandbox.api.conditions import condition_of, is_active, is_ready
 from kubesched.sandbox.reconcilers.deployments import is_complete
 
 
