@@ -7,21 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api import kinds
 from kubesched.api.api_error import bad_request
-from kubesched.api.kinds import (
-    CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    NAMESPACES,
-    NODES,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    PRIORITY_CLASSES,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-    STORAGE_CLASSES,
-    Object,
-    Resource,
-)
+from kubesched.api.kinds import Object, Resource
 from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, SYSTEM_PRIORITY_CLASSES
 from kubesched.sandbox.api import subresources
 from kubesched.sandbox.api.catalog import version_of
@@ -41,10 +29,10 @@ class Api(Writing):
     def bind(self, namespace: str, name: str, binding: Object, *, dry_run: bool = False) -> None:
         """Assign a pod to a node, once."""
         target = subresources.target_of(name, binding)
-        pod = self.get(PODS, namespace, name)
+        pod = self.get(kinds.PODS, namespace, name)
         subresources.check_binding(pod, binding)
-        node = self.find(NODES, "", target)
-        self._put(PODS, subresources.bound(pod, binding, node, target, self.stamps.now()), dry_run)
+        node = self.find(kinds.NODES, "", target)
+        self._put(kinds.PODS, subresources.bound(pod, binding, node, target, self.stamps.now()), dry_run)
 
     def evict(self, namespace: str, name: str, eviction: Object, *, dry_run: bool = False) -> None:
         """Delete a pod if its disruption budget allows."""
@@ -52,16 +40,16 @@ class Api(Writing):
         if given.get("name", name) != name:
             raise bad_request("name in URL does not match name in Eviction object")
         options = DeleteOptions.read(eviction.get("deleteOptions"))
-        pod = self.get(PODS, namespace, name)
-        check_delete(PODS, pod, options.uid, options.resource_version)
+        pod = self.get(kinds.PODS, namespace, name)
+        check_delete(kinds.PODS, pod, options.uid, options.resource_version)
         if not subresources.needs_no_budget(pod):
             self._charge(pod, dry_run or options.dry_run)
         if dry_run or options.dry_run:
             return
         status = pod.get("status") or {}
         conditions = with_condition(status.get("conditions") or [], subresources.EVICTED, self.stamps.now())
-        self._put(PODS, {**pod, "status": {**status, "conditions": conditions}}, False)
-        self.delete(PODS, namespace, name, grace=options.grace, propagation=options.propagation)
+        self._put(kinds.PODS, {**pod, "status": {**status, "conditions": conditions}}, False)
+        self.delete(kinds.PODS, namespace, name, grace=options.grace, propagation=options.propagation)
 
     def scale(self, resource: Resource, namespace: str, name: str) -> Object:
         """The Scale of a workload."""
@@ -97,15 +85,17 @@ class Api(Writing):
 
     def _charge(self, pod: Object, dry_run: bool) -> None:
         namespace = pod["metadata"]["namespace"]
-        budget = subresources.budget_of(pod, self.select(POD_DISRUPTION_BUDGETS, namespace))
+        budget = subresources.budget_of(pod, self.select(kinds.POD_DISRUPTION_BUDGETS, namespace))
         if budget is None or subresources.may_go_unhealthy(pod, budget):
             return
         self._put(
-            POD_DISRUPTION_BUDGETS, subresources.charged(budget, pod["metadata"]["name"], self.stamps.now()), dry_run
+            kinds.POD_DISRUPTION_BUDGETS,
+            subresources.charged(budget, pod["metadata"]["name"], self.stamps.now()),
+            dry_run,
         )
 
     def _scale_paths(self, resource: Resource) -> ScalePaths:
-        definition = self.find(CUSTOM_RESOURCE_DEFINITIONS, "", resource.qualified)
+        definition = self.find(kinds.CUSTOM_RESOURCE_DEFINITIONS, "", resource.qualified)
         return WORKLOAD if definition is None else custom_paths(version_of(definition, resource.version))
 
 
@@ -133,15 +123,15 @@ def bootstrap(api: Api, *, authority: str = "", port: int = 443) -> None:
     """
     _follow_namespaces(api, authority)
     for name in SYSTEM_NAMESPACES:
-        _ensure(api, NAMESPACES, "", {"metadata": {"name": name}})
+        _ensure(api, kinds.NAMESPACES, "", {"metadata": {"name": name}})
     for name, value in SYSTEM_PRIORITY_CLASSES.items():
         named = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
-        _ensure(api, PRIORITY_CLASSES, "", named)
-    _ensure(api, STORAGE_CLASSES, "", _STANDARD)
-    _ensure(api, SERVICES, "default", _kubernetes_service(port))
+        _ensure(api, kinds.PRIORITY_CLASSES, "", named)
+    _ensure(api, kinds.STORAGE_CLASSES, "", _STANDARD)
+    _ensure(api, kinds.SERVICES, "default", _kubernetes_service(port))
     # What components with delegated authentication read first.
     authentication = {"metadata": {"name": "extension-apiserver-authentication"}, "data": {"client-ca-file": authority}}
-    _ensure(api, CONFIG_MAPS, "kube-system", authentication)
+    _ensure(api, kinds.CONFIG_MAPS, "kube-system", authentication)
 
 
 def _kubernetes_service(port: int) -> Object:
@@ -156,12 +146,12 @@ def _follow_namespaces(api: Api, authority: str) -> None:
         metadata = event.object["metadata"]
         if event.type != "ADDED" or "deletionTimestamp" in metadata:
             return
-        _ensure(api, SERVICE_ACCOUNTS, metadata["name"], {"metadata": {"name": "default"}})
+        _ensure(api, kinds.SERVICE_ACCOUNTS, metadata["name"], {"metadata": {"name": "default"}})
         if authority:
             certificate = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": authority}}
-            _ensure(api, CONFIG_MAPS, metadata["name"], certificate)
+            _ensure(api, kinds.CONFIG_MAPS, metadata["name"], certificate)
 
-    api.subscribe((NAMESPACES,), furnish)
+    api.subscribe((kinds.NAMESPACES,), furnish)
 
 
 def _ensure(api: Api, resource: Resource, namespace: str, obj: Object) -> None:

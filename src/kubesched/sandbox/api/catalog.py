@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubesched.admission.admit import SERVED
+from kubesched.admission import SERVED
 from kubesched.admission.policy import CPU_AT_80
 from kubesched.api.kinds import CORE_EVENTS, EVENTS, NODES, OLDER_AUTOSCALERS, PODS, Object, Resource
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from aiohttp import web
 from msgspec import structs
 
-from kubesched.admission.admit import REVIEWS
+from kubesched.admission import REVIEWS
 from kubesched.admission.definitions import is_inert
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.sandbox_server import fresh_api, refused
 
-from kubesched.admission.admit import REVIEWS
+from kubesched.admission import REVIEWS
 from kubesched.api.kinds import (
     CORE_EVENTS,
     CUSTOM_RESOURCE_DEFINITIONS,
