@@ -13,7 +13,7 @@ from kubesched.api.kinds import DEVICE_CLASSES, NODES, RESOURCE_SLICES, Object, 
 from kubesched.kube.client import MERGE_PATCH, Client
 from kubesched.kube.errors import ApiStatusError
 from kubesched.sandbox.api.selecting import selection
-from kubesched.sandbox.nodes import gpu_class, gpu_slice
+from kubesched.sandbox.nodes.manifests import gpu_class, gpu_slice
 from soak.churn import GPUS
 from soak.mirror import Mirror
 

@@ -9,7 +9,7 @@ from typing import Any
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CORE_EVENTS, DEPLOYMENTS, NODES, PODS, Object, Resource
-from kubesched.controllers.daemon_sets import target_of
+from kubesched.controllers.pod_templates import target_of
 from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 from kubesched.sandbox.reconcilers import Dispatch, Reconciler, standard_reconcilers

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kubesched.admission.kinds import SERVED
+from kubesched.admission import SERVED
 
 Schema = dict[str, Any]
 

@@ -17,10 +17,10 @@ from tests.control_plane.test_real_pod_groups import condition
 from tests.group_scenarios.stage import ALPHA
 from tests.integration.live_cluster import wait_until
 
-from kubesched.admission.pod_groups import PROTECTION
+from kubesched.admission.policy import PROTECTION
 from kubesched.api.kinds import JOBS, POD_GROUPS, PODS, WORKLOADS, Object
 from kubesched.cli.main import main
-from kubesched.controllers.job_groups import pod_group_of, workload_of
+from kubesched.controllers.jobs import pod_group_of, workload_of
 
 CONTROLLERS = ("job-controller", "garbage-collector-controller", "podgroup-protection-controller")
 POD = {

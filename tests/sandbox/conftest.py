@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.running_sandbox import KUBECTL, Sandbox, running_sandbox
 
-from kubesched.sandbox.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 
 
 @pytest.fixture(scope="module")

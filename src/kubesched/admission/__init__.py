@@ -4,7 +4,238 @@ Pure functions on JSON. The types of all fields are checked once, against the ta
 may rely on them. The sandbox admits what clients send, and the offline commands what is in manifests.
 """
 
-from kubesched.admission.admit import admit_create, admit_update, deletion_grace, examine, is_graceful
-from kubesched.admission.rules import Reader
+from __future__ import annotations
 
-__all__ = ["Reader", "admit_create", "admit_update", "deletion_grace", "examine", "is_graceful"]
+import re
+from collections.abc import Mapping
+
+from kubesched.admission import core, definitions, devices, jobs, limits, names, pods, policy, storage, workloads
+from kubesched.admission.reading import filled, fresh_copy, metadata_of, value_at
+from kubesched.admission.rules import Mistakes, Reader, Rules, check_metadata, check_metadata_update
+from kubesched.admission.schemas import decoding_error, field_mistakes
+from kubesched.api import kinds
+from kubesched.api.api_error import ApiError
+from kubesched.api.kinds import PODS, Object, Resource
+from kubesched.api.schema import Mistake
+
+__all__ = ["REVIEWS", "SERVED", "Reader", "admit_create", "admit_update", "deletion_grace", "examine", "is_graceful"]
+
+
+CUSTOM = Rules(counts_generations=True)
+"""For custom resources, whose meaning only their owners know."""
+
+_STABLE = tuple(
+    resource
+    for resource in kinds.BUILT_IN.values()
+    if re.fullmatch("v[0-9]+", resource.version) and resource.kind not in ("Binding", "ComponentStatus")
+)
+
+SERVED = (*_STABLE, kinds.POD_GROUPS, kinds.WORKLOADS)
+"""The resources that a sandbox serves out of the box: all that are stable, as with a server that is told nothing, and
+those by which pods are scheduled together."""
+
+REVIEWS = tuple(resource for resource in SERVED if resource.kind.endswith("Review"))
+"""Questions that are answered and not stored."""
+
+_SPECIAL: Mapping[Resource, Rules] = {
+    kinds.NAMESPACES: core.NAMESPACE,
+    kinds.NODES: core.NODE,
+    kinds.PODS: pods.RULES,
+    kinds.SERVICES: core.SERVICE,
+    kinds.PERSISTENT_VOLUMES: storage.VOLUME,
+    kinds.PERSISTENT_VOLUME_CLAIMS: storage.CLAIM,
+    kinds.REPLICATION_CONTROLLERS: workloads.REPLICATION_CONTROLLER,
+    kinds.CORE_EVENTS: core.EVENT,
+    kinds.CONFIG_MAPS: core.CONFIG_MAP,
+    kinds.SECRETS: core.SECRET,
+    kinds.LIMIT_RANGES: limits.LIMIT_RANGE,
+    kinds.RESOURCE_QUOTAS: limits.RESOURCE_QUOTA,
+    kinds.DEPLOYMENTS: workloads.DEPLOYMENT,
+    kinds.REPLICA_SETS: workloads.REPLICA_SET,
+    kinds.STATEFUL_SETS: workloads.STATEFUL_SET,
+    kinds.DAEMON_SETS: workloads.DAEMON_SET,
+    kinds.CONTROLLER_REVISIONS: workloads.CONTROLLER_REVISION,
+    kinds.JOBS: jobs.RULES,
+    kinds.CRON_JOBS: jobs.CRON_JOB,
+    kinds.AUTOSCALERS: policy.AUTOSCALER,
+    kinds.OLDER_AUTOSCALERS: policy.OLDER_AUTOSCALER,
+    kinds.INGRESSES: core.INGRESS,
+    kinds.NETWORK_POLICIES: core.NETWORK_POLICY,
+    kinds.CERTIFICATE_SIGNING_REQUESTS: definitions.SIGNING_REQUEST,
+    kinds.POD_DISRUPTION_BUDGETS: policy.DISRUPTION_BUDGET,
+    kinds.PRIORITY_CLASSES: policy.PRIORITY_CLASS,
+    kinds.STORAGE_CLASSES: storage.CLASS,
+    kinds.CSI_NODES: storage.CSI_NODE,
+    kinds.CSI_DRIVERS: storage.CSI_DRIVER,
+    kinds.CSI_STORAGE_CAPACITIES: storage.CSI_CAPACITY,
+    kinds.VOLUME_ATTACHMENTS: storage.ATTACHMENT,
+    kinds.LEASES: policy.LEASE,
+    kinds.EVENTS: core.EVENT,
+    kinds.RESOURCE_SLICES: devices.SLICE,
+    kinds.RESOURCE_CLAIMS: devices.CLAIM,
+    kinds.RESOURCE_CLAIM_TEMPLATES: devices.TEMPLATE,
+    kinds.DEVICE_CLASSES: devices.CLASS,
+    kinds.CUSTOM_RESOURCE_DEFINITIONS: definitions.RULES,
+    kinds.POD_GROUPS: policy.POD_GROUP,
+    kinds.WORKLOADS: policy.WORKLOAD,
+}
+
+_COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *definitions.WEBHOOKS, *definitions.POLICIES))
+"""Kinds without rules of their own that count generations."""
+
+
+def _plain(resource: Resource) -> Rules:
+    # Roles and their bindings are named by paths: system:node, for example.
+    name = names.path_segment if resource.group == "rbac.authorization.k8s.io" else names.subdomain
+    return Rules(name=name, counts_generations=resource.kind in _COUNTING)
+
+
+RULES: Mapping[Resource, Rules] = {resource: _SPECIAL.get(resource) or _plain(resource) for resource in SERVED}
+"""The rules of every kind that is admitted without a CustomResourceDefinition."""
+
+
+# -- the way of a write -----------------------------------------------------------------------------------------------
+
+
+_FRAME = frozenset(("apiVersion", "kind", "metadata", "status"))
+"""Fields of every kind; the rest is what the user wishes for."""
+
+
+def admit_create(resource: Resource, obj: Object, reader: Reader) -> Object:
+    """The object as it is to be stored: a new one, with everything filled in. Raises ApiError for what is wrong."""
+    rules = RULES.get(resource, CUSTOM)
+    new = _typed_copy(resource, rules, obj)
+    metadata = filled(new, "metadata")
+    mistakes = Mistakes()
+    _complete_and_check(resource, rules, new, reader, mistakes)
+    mistakes.raise_for(resource, new)
+    if "status" in resource.subresources and rules.new_status is not None:
+        new.pop("status", None)
+        if status := rules.new_status(new):
+            new["status"] = status
+    if rules.counts_generations:
+        metadata["generation"] = 1
+    else:
+        metadata.pop("generation", None)
+    return new
+
+
+def examine(resource: Resource, obj: Object, reader: Reader) -> tuple[Object, list[Mistake]]:
+    """A new object with everything filled in but its status, and all that is wrong with it.
+
+    For callers that read manifests rather than requests. The types of the fields must be right already.
+    """
+    new, mistakes = fresh_copy(obj), Mistakes()
+    filled(new, "metadata")
+    _complete_and_check(resource, RULES.get(resource, CUSTOM), new, reader, mistakes)
+    return new, mistakes.all()
+
+
+def _complete_and_check(resource: Resource, rules: Rules, new: Object, reader: Reader, mistakes: Mistakes) -> None:
+    rules.complete(new)
+    try:
+        rules.admit(new, reader)
+    except ApiError as error:
+        mistakes.refusal = error
+    if "get" in resource.verbs:  # what is only asked and never stored has no name
+        check_metadata(resource, new, rules.name, mistakes)
+    rules.check(new, mistakes)
+    rules.check_create(new, mistakes)
+
+
+def admit_update(resource: Resource, old: Object, new: Object, subresource: str, reader: Reader) -> Object:
+    """The object as it is to be stored: what may be written in this way is taken from `new`, the rest from `old`."""
+    rules = RULES.get(resource, CUSTOM)
+    written = _typed_copy(resource, rules, new, status_only=subresource == "status")
+    filled(written, "metadata")
+    mistakes = Mistakes()
+    check_metadata_update(written, old, mistakes)
+    result = _taken(resource, rules, old, written, subresource, mistakes)
+    check_metadata(resource, result, rules.name, mistakes)
+    if subresource != "status":
+        rules.check(result, mistakes)
+        if subresource not in rules.takes:
+            for field in rules.immutable:
+                path = field.split(".")
+                mistakes.immutable(field, value_at(result, *path), value_at(old, *path))
+            rules.check_update(result, old, mistakes)
+            try:
+                rules.admit_update(result, old, reader)
+            except ApiError as error:
+                mistakes.refusal = error
+    mistakes.raise_for(resource, result)
+    _count_generation(rules, result, old)
+    return result
+
+
+def _typed_copy(resource: Resource, rules: Rules, obj: Object, *, status_only: bool = False) -> Object:
+    """What the client sent, to be changed freely, once every field has the type that the table says.
+
+    Statuses are written all the time: copy no more than is taken.
+    """
+    if status_only:
+        obj = {key: obj[key] for key in ("metadata", "status") if key in obj}
+    copy = fresh_copy(obj, keep_nulls=rules is CUSTOM)
+    if error := decoding_error(resource, field_mistakes(resource, copy)):
+        raise error
+    return copy
+
+
+def _taken(
+    resource: Resource, rules: Rules, old: Object, written: Object, subresource: str, mistakes: Mistakes
+) -> Object:
+    if subresource in rules.takes:
+        rules.complete(written)
+        return rules.takes[subresource](written, old, mistakes)
+    if subresource == "status":
+        result = {**old, "metadata": written["metadata"]}
+        if rules is CUSTOM:
+            result["metadata"] = _kept_metadata(written, old)
+        _take(result, written, "status")
+        return result
+    rules.complete(written)
+    rules.carry_over(written, old)
+    if "status" in resource.subresources:
+        _take(written, old, "status")
+    return written
+
+
+def _kept_metadata(written: Object, old: Object) -> Object:
+    """The status of a custom resource is written without its metadata, but for what tracks the write itself."""
+    metadata = dict(metadata_of(old))
+    for key in ("resourceVersion", "managedFields"):
+        if key in written["metadata"]:
+            metadata[key] = written["metadata"][key]
+    return metadata
+
+
+def _take(target: Object, source: Object, key: str) -> None:
+    if key in source:
+        target[key] = source[key]
+    else:
+        target.pop(key, None)
+
+
+def _count_generation(rules: Rules, new: Object, old: Object) -> None:
+    before = metadata_of(old).get("generation")
+    metadata = new["metadata"] = dict(new["metadata"])
+    if before is None:
+        metadata.pop("generation", None)
+    else:
+        metadata["generation"] = before
+    if rules.counts_generations and _wishes(new) != _wishes(old):
+        metadata["generation"] = (before if type(before) is int else 0) + 1
+
+
+def _wishes(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in _FRAME}
+
+
+def is_graceful(resource: Resource, obj: Object) -> bool:
+    """Whether deleting the object only asks it to end, and a kubelet or a controller removes it later."""
+    return deletion_grace(resource, obj, None) > 0
+
+
+def deletion_grace(resource: Resource, obj: Object, requested: int | None) -> int:
+    """Seconds until an object that is deleted now should be gone."""
+    return pods.deletion_grace(obj, requested) if resource == PODS else 0

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from kubesched.admission import names
-from kubesched.admission.metadata import name_of
-from kubesched.admission.mistakes import Mistakes
-from kubesched.admission.reading import fill, filled, mapping, sequence, text
-from kubesched.admission.rules import Rules
+from kubesched.admission.reading import fill, filled, mapping, name_of, sequence, text
+from kubesched.admission.rules import Mistakes, Rules
 from kubesched.api.kinds import Object, Resource
 
 

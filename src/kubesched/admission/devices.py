@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kubesched.admission import names
-from kubesched.admission.mistakes import NEGATIVE, NOT_POSITIVE, Mistakes
-from kubesched.admission.reading import fill, filled, mapping, sequence, text
-from kubesched.admission.rules import Rules
+from kubesched.admission.reading import fill, mapping, sequence, text
+from kubesched.admission.rules import NEGATIVE, NOT_POSITIVE, Mistakes, Rules
 from kubesched.admission.selectors import check_key, check_node_selector
 from kubesched.api.kinds import Object
 from kubesched.api.quantity import parse_quantity
@@ -109,14 +108,6 @@ def _check_selectors(holder: Object, where: str, mistakes: Mistakes) -> None:
             mistakes.too_long(f"{at}.expression", _EXPRESSION)
 
 
-def _fill_claim(claim: Object) -> None:
-    _fill_claim_spec(filled(claim, "spec"))
-
-
-def _check_claim(claim: Object, mistakes: Mistakes) -> None:
-    _check_claim_spec(claim["spec"], "spec", mistakes)
-
-
 def _with_status(new: Object, old: Object, mistakes: Mistakes) -> Object:
     """An allocation is made or taken back as a whole; only allocated claims are reserved."""
     status, before = mapping(new, "status"), mapping(old, "status")
@@ -132,22 +123,6 @@ def _with_status(new: Object, old: Object, mistakes: Mistakes) -> Object:
         for key in ("resource", "name", "uid"):
             mistakes.not_empty(f"status.reservedFor[{i}].{key}", text(consumer, key))
     return {**old, "metadata": new["metadata"], "status": status}
-
-
-def _fill_template(template: Object) -> None:
-    _fill_claim_spec(_template_spec(template))
-
-
-def _template_spec(template: Object) -> Object:
-    return mapping(filled(template, "spec"), "spec")
-
-
-def _check_template(template: Object, mistakes: Mistakes) -> None:
-    _check_claim_spec(_template_spec(template), "spec.spec", mistakes)
-
-
-def _check_class(device_class: Object, mistakes: Mistakes) -> None:
-    _check_selectors(mapping(device_class, "spec"), "spec", mistakes)
 
 
 # -- slices -----------------------------------------------------------------------------------------------------------
@@ -224,7 +199,21 @@ def _check_attribute(attribute: object, where: str, mistakes: Mistakes) -> None:
         mistakes.required(where, "exactly one value must be specified")
 
 
-CLAIM = Rules(defaults=_fill_claim, check=_check_claim, immutable=("spec",), takes={"status": _with_status})
-TEMPLATE = Rules(defaults=_fill_template, check=_check_template, immutable=("spec",))
-CLASS = Rules(check=_check_class, counts_generations=True)
+CLAIM = Rules(
+    fills={"spec": {}},
+    defaults=lambda claim: _fill_claim_spec(claim["spec"]),
+    check=lambda claim, mistakes: _check_claim_spec(claim["spec"], "spec", mistakes),
+    immutable=("spec",),
+    takes={"status": _with_status},
+)
+TEMPLATE = Rules(
+    fills={"spec": {}},
+    defaults=lambda template: _fill_claim_spec(mapping(template["spec"], "spec")),
+    check=lambda template, mistakes: _check_claim_spec(mapping(template["spec"], "spec"), "spec.spec", mistakes),
+    immutable=("spec",),
+)
+CLASS = Rules(
+    check=lambda device_class, mistakes: _check_selectors(mapping(device_class, "spec"), "spec", mistakes),
+    counts_generations=True,
+)
 SLICE = Rules(check=_check_slice, immutable=("spec.pool.name", "spec.driver", "spec.nodeName"), counts_generations=True)

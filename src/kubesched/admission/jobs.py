@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubesched.admission.metadata import metadata_of, name_of
-from kubesched.admission.mistakes import Mistakes
-from kubesched.admission.reading import fill, filled, mapping, sequence, text
-from kubesched.admission.rules import Reader, Rules
+from kubesched.admission.reading import fill, filled, mapping, metadata_of, name_of, sequence, text
+from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_label_selector, matches
-from kubesched.admission.workloads import (
-    MISMATCH,
-    check_counts,
-    check_template,
-    fill_template,
-    template_labels,
-)
+from kubesched.admission.workloads import MISMATCH, check_counts, check_template, fill_template, template_labels
 from kubesched.api.api_error import bad_request, forbidden
 from kubesched.api.cron import CronError, parse_schedule
 from kubesched.api.kinds import JOBS, POD_GROUPS, Object
@@ -148,13 +140,12 @@ _LONGEST_NAME = 52
 """Jobs are named after it, with eleven more characters."""
 
 
-def _cron_job_defaults(cron_job: Object) -> None:
-    spec = filled(cron_job, "spec")
-    fill(spec, "concurrencyPolicy", "Allow")
-    fill(spec, "suspend", False)
-    fill(spec, "successfulJobsHistoryLimit", 3)
-    fill(spec, "failedJobsHistoryLimit", 1)
-    fill_template(mapping(mapping(spec, "jobTemplate"), "spec"))
+_CRON_JOB_DEFAULTS: Object = {
+    "concurrencyPolicy": "Allow",
+    "suspend": False,
+    "successfulJobsHistoryLimit": 3,
+    "failedJobsHistoryLimit": 1,
+}
 
 
 def _check_cron_job(cron_job: Object, mistakes: Mistakes) -> None:
@@ -193,4 +184,9 @@ def _check_schedule(spec: Object, mistakes: Mistakes) -> None:
             mistakes.invalid("spec.timeZone", zone, f"unknown time zone {zone}")
 
 
-CRON_JOB = Rules(defaults=_cron_job_defaults, check=_check_cron_job, counts_generations=True)
+CRON_JOB = Rules(
+    fills={"spec": _CRON_JOB_DEFAULTS},
+    defaults=lambda cron_job: fill_template(mapping(mapping(cron_job["spec"], "jobTemplate"), "spec")),
+    check=_check_cron_job,
+    counts_generations=True,
+)

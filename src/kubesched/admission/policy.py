@@ -1,24 +1,22 @@
-"""Rules about pods that are not pods: priorities, disruption budgets; and leases."""
+"""Rules about pods that are not pods: priorities, disruption budgets, groups of pods, autoscalers; and leases."""
 
 from __future__ import annotations
 
-from kubesched.admission.metadata import metadata_of, name_of
-from kubesched.admission.mistakes import Mistakes
-from kubesched.admission.reading import fill, fill_spec, mapping, text
-from kubesched.admission.rules import Reader, Rules
+from typing import Any
+
+from msgspec import structs
+
+from kubesched.admission import names
+from kubesched.admission.reading import fill, filled, mapping, metadata_of, name_of, sequence, text
+from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_optional_selector
 from kubesched.admission.workloads import check_share
 from kubesched.api.api_error import forbidden
-from kubesched.api.kinds import PRIORITY_CLASSES, Object
+from kubesched.api.kinds import POD_GROUPS, PRIORITY_CLASSES, WORKLOADS, Object
 from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
 
 _HIGHEST = 1_000_000_000
 _SYSTEM = "system-"
-
-
-def _fill_priority_class(priority_class: Object) -> None:
-    fill(priority_class, "preemptionPolicy", "PreemptLowerPriority")
-    fill(priority_class, "value", 0)
 
 
 def _refuse_second_default(priority_class: Object, reader: Reader) -> None:
@@ -62,10 +60,6 @@ def _check_budget(budget: Object, mistakes: Mistakes) -> None:
         mistakes.one_of("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
 
 
-def _new_budget_status(_: Object) -> Object:
-    return {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
-
-
 def _check_lease(lease: Object, mistakes: Mistakes) -> None:
     spec = mapping(lease, "spec")
     seconds = spec.get("leaseDurationSeconds")
@@ -75,13 +69,177 @@ def _check_lease(lease: Object, mistakes: Mistakes) -> None:
 
 
 PRIORITY_CLASS = Rules(
-    defaults=_fill_priority_class,
+    fills={"preemptionPolicy": "PreemptLowerPriority", "value": 0},
     admit=_refuse_second_default,
     check=_check_priority_class,
     check_update=_priority_stays,
     counts_generations=True,
 )
 DISRUPTION_BUDGET = Rules(
-    defaults=fill_spec, check=_check_budget, new_status=_new_budget_status, counts_generations=True
+    fills={"spec": {}},
+    check=_check_budget,
+    new_status=lambda _: dict.fromkeys(("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0),
+    counts_generations=True,
 )
 LEASE = Rules(check=_check_lease)
+
+
+# -- groups of pods ---------------------------------------------------------------------------------------------------
+
+
+PROTECTION = "scheduling.k8s.io/podgroup-protection"
+"""The finalizer that holds a group for as long as its pods need it."""
+_MOST_TEMPLATES = 8
+_MOST_CLAIMS = 4
+_PRIORITIES = (-2_147_483_648, 1_000_000_000)
+
+
+def _admit_group(group: Object, reader: Reader) -> None:
+    """Its Workload must exist, its priority is that of its class, and it stays until its pods are gone."""
+    _find_template(group, reader)
+    finalizers = sequence(group["metadata"], "finalizers")
+    if PROTECTION not in finalizers:
+        group["metadata"]["finalizers"] = [*finalizers, PROTECTION]
+    spec = group["spec"]
+    wanted = text(spec, "priorityClassName")
+    if not wanted:
+        return
+    known = reader.find(PRIORITY_CLASSES, "", wanted)
+    value = SYSTEM_PRIORITY_CLASSES.get(wanted) if known is None else known.get("value") or 0
+    if value is None:
+        raise forbidden(POD_GROUPS, name_of(group), f"no PriorityClass with name {wanted} was found")
+    if spec.get("priority") not in (None, value):
+        why = f"priority set in the pod group ({spec['priority']}) must match the priority computed ({value})"
+        raise forbidden(POD_GROUPS, name_of(group), f"{why} based on the priority class set in the spec")
+    spec["priority"] = value
+
+
+def _find_template(group: Object, reader: Reader) -> None:
+    reference = mapping(mapping(group["spec"], "podGroupTemplateRef"), "workload")
+    if not reference:
+        return
+    workload_name, template = text(reference, "workloadName"), text(reference, "podGroupTemplateName")
+    workload = reader.find(WORKLOADS, group["metadata"].get("namespace", ""), workload_name)
+    why = ""
+    if workload is None:
+        why = f'PodGroup rejected: Workload "{workload_name}" not found'
+    elif workload["metadata"].get("deletionTimestamp"):
+        why = f'PodGroup rejected: Workload "{workload_name}" is being deleted'
+    elif all(text(each, "name") != template for each in sequence(mapping(workload, "spec"), "podGroupTemplates")):
+        why = f'PodGroup rejected: PodGroupTemplate "{template}" not found in Workload "{workload_name}"'
+    if why:
+        raise forbidden(POD_GROUPS, name_of(group), why)
+
+
+def _check_workload(workload: Object, mistakes: Mistakes) -> None:
+    templates, path = sequence(workload["spec"], "podGroupTemplates"), "spec.podGroupTemplates"
+    if not templates:
+        mistakes.required(path, "must have at least one item")
+    if len(templates) > _MOST_TEMPLATES:
+        mistakes.too_many(path, len(templates), _MOST_TEMPLATES)
+    seen: set[str] = set()
+    for i, template in enumerate(templates):
+        name = text(template, "name")
+        mistakes.named(f"{path}[{i}].name", name, names.label)
+        mistakes.unique(f"{path}[{i}].name", name, seen)
+        _check_spec(template, f"{path}[{i}]", mistakes)
+
+
+def _check_spec(spec: Object, path: str, mistakes: Mistakes) -> None:
+    policy = mapping(spec, "schedulingPolicy")
+    if ("gang" in policy) == ("basic" in policy):
+        mistakes.invalid(f"{path}.schedulingPolicy", policy, "must specify exactly one of: `basic`, `gang`")
+    elif "gang" in policy:
+        count = mapping(policy, "gang").get("minCount") or 0
+        if count < 1:
+            mistakes.invalid(f"{path}.schedulingPolicy.gang.minCount", count, "must be greater than or equal to 1")
+    if len(sequence(mapping(spec, "schedulingConstraints"), "topology")) > 1:
+        mistakes.too_many(f"{path}.schedulingConstraints.topology", 2, 1)
+    claims = sequence(spec, "resourceClaims")
+    if len(claims) > _MOST_CLAIMS:
+        mistakes.too_many(f"{path}.resourceClaims", len(claims), _MOST_CLAIMS)
+    mistakes.one_of(f"{path}.disruptionMode", text(spec, "disruptionMode") or "Pod", ("Pod", "PodGroup"))
+    priority = spec.get("priority")
+    if priority is not None and not _PRIORITIES[0] <= priority <= _PRIORITIES[1]:
+        lowest, highest = _PRIORITIES
+        mistakes.invalid(f"{path}.priority", priority, f"must be between {lowest} and {highest}, inclusive")
+
+
+POD_GROUP = Rules(
+    fills={"spec": {"disruptionMode": "Pod"}},
+    admit=_admit_group,
+    check=lambda group, mistakes: _check_spec(group["spec"], "spec", mistakes),
+    immutable=("spec",),
+    counts_generations=True,
+)
+WORKLOAD = Rules(fills={"spec": {}}, check=_check_workload, immutable=("spec",), counts_generations=True)
+
+
+# -- autoscalers, in the shape of today and in the older one, which knows of cpu alone --------------------------------
+
+
+CPU_AT_80: Object = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+}
+_SOURCES = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+
+
+def _fill_autoscaler(autoscaler: Object) -> None:
+    spec = autoscaler["spec"]
+    if not spec.get("metrics"):
+        spec["metrics"] = [CPU_AT_80]
+    behavior = spec.get("behavior")
+    if behavior is not None:
+        for way, policies in _POLICIES.items():
+            rules = filled(behavior, way)
+            fill(rules, "selectPolicy", "Max")
+            fill(rules, "policies", [dict(each) for each in policies])
+
+
+_POLICIES: dict[str, tuple[dict[str, Any], ...]] = {
+    "scaleUp": (
+        {"type": "Pods", "value": 4, "periodSeconds": 15},
+        {"type": "Percent", "value": 100, "periodSeconds": 15},
+    ),
+    "scaleDown": ({"type": "Percent", "value": 100, "periodSeconds": 15},),
+}
+
+
+def _check_autoscaler(autoscaler: Object, mistakes: Mistakes) -> None:
+    _check_older_autoscaler(autoscaler, mistakes)
+    for i, metric in enumerate(sequence(autoscaler["spec"], "metrics")):
+        where, kind = f"spec.metrics[{i}]", text(metric, "type")
+        mistakes.chosen(f"{where}.type", kind, tuple(_SOURCES))
+        if kind in _SOURCES:
+            mistakes.not_empty(f"{where}.{_SOURCES[kind]}", mapping(metric, _SOURCES[kind]))
+
+
+def _check_older_autoscaler(autoscaler: Object, mistakes: Mistakes) -> None:
+    """What both shapes have."""
+    spec = autoscaler["spec"]
+    target = mapping(spec, "scaleTargetRef")
+    for key in ("kind", "name"):
+        mistakes.not_empty(f"spec.scaleTargetRef.{key}", text(target, key))
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if least is not None and least < 1:
+        mistakes.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+    if most < 1:
+        mistakes.invalid("spec.maxReplicas", most, "must be greater than 0")
+    elif least is not None and most < least:
+        mistakes.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+
+
+OLDER_AUTOSCALER = Rules(
+    fills={"spec": {"minReplicas": 1}},
+    check=_check_older_autoscaler,
+    new_status=lambda _: {"currentReplicas": 0, "desiredReplicas": 0},
+    counts_generations=True,
+)
+AUTOSCALER = structs.replace(OLDER_AUTOSCALER, defaults=_fill_autoscaler, check=_check_autoscaler)

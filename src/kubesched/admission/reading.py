@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kubesched.api.api_error import bad_request
@@ -35,6 +36,18 @@ def value_at(obj: Any, *path: str) -> Any:
     return obj
 
 
+def metadata_of(obj: Object) -> Object:
+    return mapping(obj, "metadata")
+
+
+def name_of(obj: Object) -> str:
+    return text(metadata_of(obj), "name")
+
+
+def labels_of(obj: Object) -> dict[str, str]:
+    return mapping(metadata_of(obj), "labels")
+
+
 def quantities(holder: Object, key: str) -> dict[str, Quantity]:
     """A list of amounts by resource name."""
     return {name: parse_quantity(value) for name, value in mapping(holder, key).items()}
@@ -55,9 +68,13 @@ def filled(holder: Object, key: str) -> Object:
     return inner
 
 
-def fill_spec(obj: Object) -> None:
-    """The defaults of kinds that only need a spec to be there."""
-    filled(obj, "spec")
+def fill_all(holder: Object, defaults: Mapping[str, Any]) -> None:
+    """Set all that the client left out; a mapping among the defaults is made if there was none, and filled in turn."""
+    for key, value in defaults.items():
+        if isinstance(value, dict):
+            fill_all(filled(holder, key), value)
+        else:
+            fill(holder, key, value)
 
 
 def fresh_copy(obj: Object, *, keep_nulls: bool = False) -> Object:

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from kubesched.admission import names
-from kubesched.admission.mistakes import NEGATIVE, Mistakes
 from kubesched.admission.reading import mapping, quantities, sequence, text
+from kubesched.admission.rules import NEGATIVE, Mistakes
 from kubesched.api.kinds import Object
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import Quantity, parse_quantity

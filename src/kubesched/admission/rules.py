@@ -1,16 +1,214 @@
-"""What the rules of a kind consist of."""
+"""What the rules of a kind consist of, the mistakes that they find, and what holds for the metadata of every kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
 from kubesched.admission import names
-from kubesched.admission.metadata import NameRule
-from kubesched.admission.mistakes import Mistakes
+from kubesched.admission.reading import fill_all, mapping, metadata_of, sequence, text
+from kubesched.api.api_error import ApiError, invalid
 from kubesched.api.kinds import Object, Resource
+from kubesched.api.schema import Mistake
+
+IMMUTABLE = "field is immutable"
+NEGATIVE = "must be greater than or equal to 0"
+NOT_POSITIVE = "must be greater than zero"
+REQUIRED = "FieldValueRequired"
+
+
+class Mistakes:
+    """Collects what is wrong, so that a client learns everything at once."""
+
+    __slots__ = ("found", "refusal")
+
+    def __init__(self) -> None:
+        self.found: list[Mistake] = []
+        self.refusal: ApiError | None = None
+        """The answer of an admission plugin that would not have the object; a server looks no further then."""
+
+    def required(self, field: str, why: str = "") -> None:
+        self._add(field, "Required value", why, REQUIRED)
+
+    def invalid(self, field: str, value: Any, why: str) -> None:
+        self._add(field, f"Invalid value: {_shown(value)}", why, "FieldValueInvalid")
+
+    def invalid_each(self, field: str, value: Any, whys: Iterable[str]) -> None:
+        for why in whys:
+            self.invalid(field, value, why)
+
+    def unsupported(self, field: str, value: Any, supported: Iterable[str]) -> None:
+        known = ", ".join(_shown(each) for each in supported)
+        self._add(field, f"Unsupported value: {_shown(value)}", f"supported values: {known}", "FieldValueNotSupported")
+
+    def forbidden(self, field: str, why: str) -> None:
+        self._add(field, "Forbidden", why, "FieldValueForbidden")
+
+    def duplicate(self, field: str, value: Any) -> None:
+        self._add(field, f"Duplicate value: {_shown(value)}", "", "FieldValueDuplicate")
+
+    def not_found(self, field: str, value: Any) -> None:
+        self._add(field, f"Not found: {_shown(value)}", "", "FieldValueNotFound")
+
+    def too_long(self, field: str, limit: int) -> None:
+        self._add(field, "Too long", f"may not be more than {limit} bytes", "FieldValueTooLong")
+
+    def too_many(self, field: str, count: int, limit: int) -> None:
+        self._add(field, f"Too many: {count}", f"must have at most {limit} items", "FieldValueTooMany")
+
+    def immutable(self, field: str, new: Any, old: Any) -> None:
+        """The field may not change."""
+        if new != old:
+            self.invalid(field, new, IMMUTABLE)
+
+    def not_empty(self, field: str, value: Any, why: str = "") -> None:
+        """The field is not left out."""
+        if not value:
+            self.required(field, why)
+
+    def one_of(self, field: str, value: str, supported: Sequence[str]) -> None:
+        """The field holds one of these values."""
+        if value not in supported:
+            self.unsupported(field, value, supported)
+
+    def chosen(self, field: str, value: str, supported: Sequence[str]) -> None:
+        """The field holds one of these values, and is not left out."""
+        if not value:
+            self.required(field)
+        else:
+            self.one_of(field, value, supported)
+
+    def named(self, field: str, name: Any, rule: Callable[[Any], Iterable[str]]) -> None:
+        """The field holds a name or a number as the rule wants it."""
+        if not name:
+            self.required(field)
+        else:
+            self.invalid_each(field, name, rule(name))
+
+    def unique(self, field: str, value: Any, seen: set[Any]) -> None:
+        """No earlier item has this value; the next ones may not either."""
+        if value in seen:
+            self.duplicate(field, value)
+        seen.add(value)
+
+    def not_negative(self, field: str, value: int | None) -> None:
+        if value is not None and value < 0:
+            self.invalid(field, value, NEGATIVE)
+
+    def all(self) -> list[Mistake]:
+        """Those of a refusal too."""
+        if self.refusal is None:
+            return self.found
+        return [*self.found, *(self.refusal.mistakes or [Mistake("", self.refusal.message)])]
+
+    def raise_for(self, resource: Resource, obj: Object) -> None:
+        """Refuse the object if anything was found."""
+        if self.refusal is not None:
+            raise self.refusal
+        if self.found:
+            raise invalid(resource, (obj.get("metadata") or {}).get("name") or "", self.found)
+
+    def _add(self, field: str, message: str, why: str, reason: str) -> None:
+        self.found.append(Mistake(field, f"{message}: {why}" if why else message, reason))
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# -- metadata, which every kind has -----------------------------------------------------------------------------------
+
+
+_ANNOTATIONS_LIMIT = 256 * 1024
+_SERVERS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_IMMUTABLE = ("name", "namespace", *_SERVERS)
+NameRule = Callable[[str], names.Words]
+
+
+def check_metadata(resource: Resource, obj: Object, name_rule: NameRule, mistakes: Mistakes) -> None:
+    metadata = metadata_of(obj)
+    if prefix := text(metadata, "generateName"):
+        # What is generated ends in letters, so a dash at the end of the prefix does no harm.
+        whole = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
+        mistakes.invalid_each("metadata.generateName", prefix, name_rule(whole))
+    name = text(metadata, "name")
+    if not name:
+        mistakes.required("metadata.name", "name or generateName is required")
+    elif words := name_rule(name):
+        mistakes.invalid_each("metadata.name", name, words)
+    _check_namespace(resource, text(metadata, "namespace"), mistakes)
+    if metadata.get("labels"):
+        check_labels(mapping(metadata, "labels"), "metadata.labels", mistakes)
+    if metadata.get("annotations"):
+        check_annotations(mapping(metadata, "annotations"), "metadata.annotations", mistakes)
+    if metadata.get("ownerReferences"):
+        _check_owners(sequence(metadata, "ownerReferences"), mistakes)
+    for finalizer in sequence(metadata, "finalizers"):
+        mistakes.invalid_each("metadata.finalizers", finalizer, names.label_key(finalizer))
+
+
+def _check_namespace(resource: Resource, namespace: str, mistakes: Mistakes) -> None:
+    if not resource.namespaced:
+        if namespace:
+            mistakes.forbidden("metadata.namespace", "not allowed on this type")
+    elif not namespace:
+        mistakes.required("metadata.namespace")
+    elif words := names.label(namespace):
+        mistakes.invalid_each("metadata.namespace", namespace, words)
+
+
+def check_labels(labels: Mapping[str, str | None], field: str, mistakes: Mistakes) -> None:
+    """A value that is null is empty, as Go reads it."""
+    for key, value in labels.items():
+        if words := names.label_key(key):
+            mistakes.invalid_each(field, key, words)
+        if words := names.label_value(value or ""):
+            mistakes.invalid_each(field, value, words)
+
+
+def check_annotations(annotations: Mapping[str, str | None], field: str, mistakes: Mistakes) -> None:
+    for key in annotations:
+        # Annotation keys may be in upper case, unlike the domains they begin with.
+        mistakes.invalid_each(field, key, names.label_key(key.lower()))
+    if sum(len(key) + len((value or "").encode()) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
+        mistakes.too_long(field, _ANNOTATIONS_LIMIT)
+
+
+def _check_owners(owners: list[Object], mistakes: Mistakes) -> None:
+    field = "metadata.ownerReferences"
+    controllers: list[str] = []
+    for owner in owners:
+        for key in ("apiVersion", "kind", "name", "uid"):
+            if not text(owner, key):
+                why = "version must not be empty" if key == "apiVersion" else "must not be empty"
+                mistakes.invalid(f"{field}.{key}", "", why)
+        if owner.get("controller") is True:
+            controllers.append(f"{owner.get('kind')}/{owner.get('name')}")
+    if len(controllers) > 1:
+        why = f"Only one reference can have Controller set to true. Found {controllers[0]} and {controllers[1]}"
+        mistakes.invalid(field, owners, f'"true" in references for {why}')
+
+
+def check_metadata_update(new: Object, old: Object, mistakes: Mistakes) -> None:
+    """What the server gave stays; what was left out is filled in from the object as it is."""
+    metadata, before = new["metadata"], metadata_of(old)
+    for key in _SERVERS:
+        if metadata.get(key) in (None, "") and key in before:
+            metadata[key] = before[key]
+    for key in _IMMUTABLE:
+        mistakes.immutable(f"metadata.{key}", metadata.get(key), before.get(key))
+    if "deletionTimestamp" in before:
+        known = before.get("finalizers") or []
+        if added := sorted(set(sequence(metadata, "finalizers")) - set(known)):
+            words = ", ".join(f'"{each}"' for each in added)
+            why = "no new finalizers can be added if the object is being deleted, found new finalizers"
+            mistakes.forbidden("metadata.finalizers", f"{why} []string{{{words}}}")
+
+
+# -- rules ------------------------------------------------------------------------------------------------------------
 
 
 class Reader(Protocol):
@@ -51,7 +249,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is special about one kind."""
 
     name: NameRule = names.subdomain
+    fills: Mapping[str, Any] = {}
+    """Values of fields that the client may leave out, as deep as the fields are; {} for a field that must be there."""
     defaults: Defaults = _nothing
+    """Defaults that depend on other fields."""
     admit: Admit = _nothing
     carry_over: CarryOver = _nothing
     check: Check = _nothing
@@ -68,3 +269,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Subresources with a meaning of their own."""
     counts_generations: bool = False
     """Whether metadata.generation tells clients that the spec changed."""
+
+    def complete(self, obj: Object) -> None:
+        """Set in place what the client left out."""
+        fill_all(obj, self.fills)
+        self.defaults(obj)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubesched.admission import names
-from kubesched.admission.metadata import check_labels
-from kubesched.admission.mistakes import Mistakes
 from kubesched.admission.reading import mapping, sequence, text
+from kubesched.admission.rules import Mistakes, check_labels
 from kubesched.api.kinds import Object
 from kubesched.api.selectors import Requirement, Selector
 

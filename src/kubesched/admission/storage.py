@@ -1,23 +1,200 @@
-"""Storage classes, and what CSI drivers say of themselves and their volumes."""
+"""Claims on volumes, the volumes themselves, their classes, and what CSI drivers say of themselves."""
 
 from __future__ import annotations
 
 from kubesched.admission import names
-from kubesched.admission.metadata import name_of
-from kubesched.admission.mistakes import Mistakes
-from kubesched.admission.reading import fill, fill_spec, mapping, sequence, text
-from kubesched.admission.rules import Rules
-from kubesched.admission.selectors import check_key, check_optional_selector
-from kubesched.api.kinds import Object
+from kubesched.admission.limits import limit_claim
+from kubesched.admission.names import subdomain
+from kubesched.admission.reading import (
+    mapping,
+    metadata_of,
+    name_of,
+    quantities,
+    sequence,
+    text,
+)
+from kubesched.admission.resources import check_amount
+from kubesched.admission.rules import Mistakes, Reader, Rules
+from kubesched.admission.selectors import check_key, check_node_selector, check_optional_selector
+from kubesched.api.kinds import STORAGE_CLASSES, Object
 from kubesched.api.quantity import parse_quantity
+from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, STORAGE_CLASS
+
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_MODES = ("Block", "Filesystem")
+_RECLAIM = ("Delete", "Recycle", "Retain")
+_NOT_SOURCES = frozenset(
+    (
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    )
+)
+_CLAIM_STAYS = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+
+def _check_access_modes(spec: Object, where: str, mistakes: Mistakes) -> None:
+    modes = sequence(spec, "accessModes")
+    for mode in modes:
+        mistakes.one_of(f"{where}.accessModes", mode, ACCESS_MODES)
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        mistakes.forbidden(f"{where}.accessModes", "may not use ReadWriteOncePod with other access modes")
+
+
+def _check_volume_mode(spec: Object, where: str, mistakes: Mistakes) -> None:
+    if spec.get("volumeMode") is not None:
+        mistakes.one_of(f"{where}.volumeMode", text(spec, "volumeMode"), _MODES)
+    if name := text(spec, "storageClassName"):
+        mistakes.invalid_each(f"{where}.storageClassName", name, subdomain(name))
+
+
+# -- claims -----------------------------------------------------------------------------------------------------------
+
+
+CLAIM_DEFAULTS: Object = {"spec": {"volumeMode": "Filesystem"}}
+
+
+def check_claim_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
+    mistakes.not_empty(f"{where}.accessModes", sequence(spec, "accessModes"), "at least 1 access mode is required")
+    check_optional_selector(spec, "selector", where, mistakes)
+    _check_access_modes(spec, where, mistakes)
+    amounts = quantities(mapping(spec, "resources"), "requests")
+    if "storage" not in amounts:
+        mistakes.required(f"{where}.resources[storage]")
+    elif amounts["storage"].amount <= 0:
+        shown = str(spec["resources"]["requests"]["storage"])
+        mistakes.invalid(f"{where}.resources[storage]", shown, "must be greater than zero")
+    _check_volume_mode(spec, where, mistakes)
+
+
+def choose_class(claim: Object, reader: Reader) -> None:
+    """A claim that names no class gets the default one: of several the newest, then the first by name."""
+    spec = claim["spec"]
+    if spec.get("storageClassName") is not None:
+        return
+    if STORAGE_CLASS in mapping(metadata_of(claim), "annotations"):
+        return
+    marked = [each for each in reader.select(STORAGE_CLASSES) if _is_default(each)]
+    marked.sort(key=name_of)
+    marked.sort(key=lambda each: text(metadata_of(each), "creationTimestamp"), reverse=True)
+    if marked:
+        spec["storageClassName"] = name_of(marked[0])
+
+
+def _admit_claim(claim: Object, reader: Reader) -> None:
+    choose_class(claim, reader)
+    limit_claim(claim, reader)
+
+
+def _is_default(storage_class: Object) -> bool:
+    return mapping(metadata_of(storage_class), "annotations").get(DEFAULT_STORAGE_CLASS) == "true"
+
+
+def _claim_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+    spec, before = dict(new["spec"]), mapping(old, "spec")
+    bound = mapping(old, "status").get("phase") == "Bound"
+    if not text(before, "volumeName"):
+        spec.pop("volumeName", None)  # set once, when the claim is bound
+    if "storageClassName" not in before:
+        spec.pop("storageClassName", None)  # a default class that came later
+    if bound:
+        _check_growth(spec, before, mistakes)
+        spec["resources"] = before.get("resources", {})
+        for key in ("volumeAttributesClassName",):
+            spec.pop(key, None)
+            if key in before:
+                spec[key] = before[key]
+    if spec != before:
+        mistakes.forbidden("spec", _CLAIM_STAYS)
+
+
+def _check_growth(spec: Object, before: Object, mistakes: Mistakes) -> None:
+    where = "spec.resources.requests"
+    new, old = (mapping(mapping(each, "resources"), "requests") for each in (spec, before))
+    if "storage" in new and "storage" in old:
+        small, large = (parse_quantity(each["storage"]) for each in (new, old))
+        if large.exceeds(small):
+            mistakes.forbidden(f"{where}.storage", "field can not be less than previous value")
+
+
+# -- volumes ----------------------------------------------------------------------------------------------------------
+
+
+def _sources(spec: Object) -> dict[str, Object]:
+    """What backs the volume, by its kind: csi, nfs, local, ..."""
+    return {key: mapping(spec, key) for key in spec if key not in _NOT_SOURCES}
+
+
+def _check_volume(volume: Object, mistakes: Mistakes) -> None:
+    spec = volume["spec"]
+    mistakes.not_empty("spec.accessModes", sequence(spec, "accessModes"))
+    _check_access_modes(spec, "spec", mistakes)
+    capacity = quantities(spec, "capacity")
+    if not capacity:
+        mistakes.required("spec.capacity")
+    elif set(capacity) != {"storage"}:
+        mistakes.unsupported("spec.capacity", spec["capacity"], ("storage",))
+    for name, amount in capacity.items():
+        check_amount(name, amount, spec["capacity"][name], f"spec.capacity[{name}]", mistakes)
+    policy = text(spec, "persistentVolumeReclaimPolicy")
+    mistakes.one_of("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM)
+    _check_volume_affinity(spec, mistakes)
+    sources = list(_sources(spec))
+    mistakes.not_empty("spec", sources, "must specify a volume type")
+    for key in sources[1:]:
+        mistakes.forbidden(f"spec.{key}", "may not specify more than 1 volume type")
+    _check_volume_mode(spec, "spec", mistakes)
+
+
+def _check_volume_affinity(spec: Object, mistakes: Mistakes) -> None:
+    affinity = spec.get("nodeAffinity")
+    if affinity is not None:
+        required = affinity.get("required")
+        if required is None:
+            mistakes.required("spec.nodeAffinity.required", "must specify required node constraints")
+        else:
+            check_node_selector(required, "spec.nodeAffinity.required", mistakes)
+    elif "local" in spec:
+        mistakes.required("spec.nodeAffinity", "Local volume requires node affinity")
+
+
+def _volume_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+    spec, before = new["spec"], mapping(old, "spec")
+    if _sources(spec) != _sources(before):
+        why = "spec.persistentvolumesource is immutable after creation"
+        mistakes.forbidden("spec.persistentvolumesource", why)
+    mistakes.immutable("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
+    if "nodeAffinity" in before:
+        mistakes.immutable("spec.nodeAffinity", spec.get("nodeAffinity"), before["nodeAffinity"])
+
+
+CLAIM = Rules(
+    fills=CLAIM_DEFAULTS,
+    admit=_admit_claim,
+    check=lambda claim, mistakes: check_claim_spec(claim["spec"], "spec", mistakes),
+    check_update=_claim_stays,
+    new_status=lambda _: {"phase": "Pending"},
+)
+VOLUME = Rules(
+    fills={"spec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"}},
+    check=_check_volume,
+    check_update=_volume_stays,
+    new_status=lambda _: {"phase": "Pending"},
+)
+
+
+# -- classes ----------------------------------------------------------------------------------------------------------
+
 
 _NODE_ID_LIMIT = 192
-_DRIVER_FLAGS = ("attachRequired", "podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount")
-
-
-def _fill_class(storage_class: Object) -> None:
-    fill(storage_class, "reclaimPolicy", "Delete")
-    fill(storage_class, "volumeBindingMode", "Immediate")
 
 
 def _check_class(storage_class: Object, mistakes: Mistakes) -> None:
@@ -88,15 +265,16 @@ def _uncounted(driver: Object) -> Object:
     return {key: value for key, value in driver.items() if key != "allocatable"}
 
 
-def _fill_driver(driver: Object) -> None:
-    fill_spec(driver)
-    spec = driver["spec"]
-    fill(spec, "attachRequired", True)
-    for key in _DRIVER_FLAGS[1:]:
-        fill(spec, key, False)
-    fill(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType")
-    if not spec.get("volumeLifecycleModes"):
-        spec["volumeLifecycleModes"] = ["Persistent"]
+_DRIVER_DEFAULTS: Object = {
+    "attachRequired": True,
+    **dict.fromkeys(("podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"), False),
+    "fsGroupPolicy": "ReadWriteOnceWithFSType",
+}
+
+
+def _fill_driver_modes(driver: Object) -> None:
+    if not driver["spec"].get("volumeLifecycleModes"):
+        driver["spec"]["volumeLifecycleModes"] = ["Persistent"]
 
 
 def _check_driver(driver: Object, mistakes: Mistakes) -> None:
@@ -144,16 +322,15 @@ def _check_attachment(attachment: Object, mistakes: Mistakes) -> None:
 
 
 CLASS = Rules(
-    defaults=_fill_class,
+    fills={"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
     check=_check_class,
     immutable=("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
 )
-CSI_NODE = Rules(defaults=fill_spec, check=_check_csi_node, check_update=_csi_node_stays)
-CSI_DRIVER = Rules(defaults=_fill_driver, check=_check_driver, check_update=_driver_stays)
+CSI_NODE = Rules(fills={"spec": {}}, check=_check_csi_node, check_update=_csi_node_stays)
+CSI_DRIVER = Rules(
+    fills={"spec": _DRIVER_DEFAULTS}, defaults=_fill_driver_modes, check=_check_driver, check_update=_driver_stays
+)
 CSI_CAPACITY = Rules(check=_check_capacity, immutable=("nodeTopology", "storageClassName"))
 ATTACHMENT = Rules(
-    defaults=fill_spec,
-    check=_check_attachment,
-    immutable=("spec",),
-    new_status=lambda _: {"attached": False},
+    fills={"spec": {}}, check=_check_attachment, immutable=("spec",), new_status=lambda _: {"attached": False}
 )

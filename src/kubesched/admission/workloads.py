@@ -6,13 +6,11 @@ import re
 from typing import Any
 
 from kubesched.admission import names
-from kubesched.admission.metadata import check_annotations, check_labels, name_of
-from kubesched.admission.mistakes import NEGATIVE, Mistakes
 from kubesched.admission.pods import check_pod_spec, fill_pod_spec
-from kubesched.admission.reading import fill, filled, mapping, sequence, text
-from kubesched.admission.rules import Rules
+from kubesched.admission.reading import fill, fill_all, filled, mapping, name_of, sequence, text
+from kubesched.admission.rules import NEGATIVE, Mistakes, Rules, check_annotations, check_labels
 from kubesched.admission.selectors import check_label_selector, matches
-from kubesched.admission.volumes import check_claim_spec, fill_claim_spec
+from kubesched.admission.storage import CLAIM_DEFAULTS, check_claim_spec
 from kubesched.api.kinds import Object
 
 MISMATCH = "`selector` does not match template `labels`"
@@ -108,16 +106,8 @@ def _is_none(value: Any) -> bool:
 
 
 def _fill_deployment(deployment: Object) -> None:
-    spec = filled(deployment, "spec")
-    fill(spec, "replicas", 1)
-    strategy = filled(spec, "strategy")
-    fill(strategy, "type", "RollingUpdate")
-    if strategy["type"] == "RollingUpdate":
-        rolling = filled(strategy, "rollingUpdate")
-        fill(rolling, "maxUnavailable", "25%")
-        fill(rolling, "maxSurge", "25%")
-    fill(spec, "revisionHistoryLimit", 10)
-    fill(spec, "progressDeadlineSeconds", 600)
+    spec = deployment["spec"]
+    _fill_update_strategy(spec, {"maxUnavailable": "25%", "maxSurge": "25%"}, "strategy")
     fill_template(spec)
 
 
@@ -148,12 +138,6 @@ def _check_strategy(strategy: Object, mistakes: Mistakes) -> None:
         if _is_none(rolling.get("maxUnavailable")) and _is_none(rolling.get("maxSurge")):
             why = "may not be 0 when `maxSurge` is 0"
             mistakes.invalid(f"{where}.rollingUpdate.maxUnavailable", rolling.get("maxUnavailable"), why)
-
-
-def _fill_replica_set(replica_set: Object) -> None:
-    spec = filled(replica_set, "spec")
-    fill(spec, "replicas", 1)
-    fill_template(spec)
 
 
 def _check_replica_set(replica_set: Object, mistakes: Mistakes) -> None:
@@ -194,30 +178,28 @@ def _check_replication_controller(controller: Object, mistakes: Mistakes) -> Non
 # -- StatefulSets and DaemonSets --------------------------------------------------------------------------------------
 
 
+_STATEFUL_SET_DEFAULTS: Object = {
+    "podManagementPolicy": "OrderedReady",
+    "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+    "replicas": 1,
+    "revisionHistoryLimit": 10,
+}
+
+
 def _fill_stateful_set(stateful_set: Object) -> None:
-    spec = filled(stateful_set, "spec")
-    fill(spec, "podManagementPolicy", "OrderedReady")
+    spec = stateful_set["spec"]
     _fill_update_strategy(spec, {"partition": 0})
-    retention = filled(spec, "persistentVolumeClaimRetentionPolicy")
-    fill(retention, "whenDeleted", "Retain")
-    fill(retention, "whenScaled", "Retain")
-    fill(spec, "replicas", 1)
-    fill(spec, "revisionHistoryLimit", 10)
     fill_template(spec)
     for claim in sequence(spec, "volumeClaimTemplates"):
-        fill(claim, "apiVersion", "v1")
-        fill(claim, "kind", "PersistentVolumeClaim")
-        fill_claim_spec(filled(claim, "spec"))
+        fill_all(claim, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **CLAIM_DEFAULTS})
         fill(claim, "status", {"phase": "Pending"})
 
 
-def _fill_update_strategy(spec: Object, rolling: Object) -> None:
-    strategy = filled(spec, "updateStrategy")
+def _fill_update_strategy(spec: Object, rolling: Object, field: str = "updateStrategy") -> None:
+    strategy = filled(spec, field)
     fill(strategy, "type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        given = filled(strategy, "rollingUpdate")
-        for key, value in rolling.items():
-            fill(given, key, value)
+        fill_all(filled(strategy, "rollingUpdate"), rolling)
 
 
 def _check_stateful_set(stateful_set: Object, mistakes: Mistakes) -> None:
@@ -287,16 +269,25 @@ def _check_daemon_set(daemon_set: Object, mistakes: Mistakes) -> None:
 
 
 DEPLOYMENT = Rules(
-    defaults=_fill_deployment, check=_check_deployment, immutable=("spec.selector",), counts_generations=True
+    fills={"spec": {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}},
+    defaults=_fill_deployment,
+    check=_check_deployment,
+    immutable=("spec.selector",),
+    counts_generations=True,
 )
 REPLICA_SET = Rules(
-    defaults=_fill_replica_set, check=_check_replica_set, immutable=("spec.selector",), counts_generations=True
+    fills={"spec": {"replicas": 1}},
+    defaults=lambda replica_set: fill_template(replica_set["spec"]),
+    check=_check_replica_set,
+    immutable=("spec.selector",),
+    counts_generations=True,
 )
 REPLICATION_CONTROLLER = Rules(
     defaults=_fill_replication_controller, check=_check_replication_controller, counts_generations=True
 )
 STATEFUL_SET = Rules(
     name=names.label,
+    fills={"spec": _STATEFUL_SET_DEFAULTS},
     defaults=_fill_stateful_set,
     check=_check_stateful_set,
     check_update=_stateful_set_stays,

@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from kubesched.admission import examine
-from kubesched.admission.metadata import check_metadata
-from kubesched.admission.mistakes import REQUIRED, Mistakes
 from kubesched.admission.names import subdomain
 from kubesched.admission.pods import give_priority
 from kubesched.admission.reading import fresh_copy
+from kubesched.admission.rules import REQUIRED, Mistakes, check_metadata
 from kubesched.admission.schemas import FieldMistake, field_mistakes, readable
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import (

@@ -9,7 +9,7 @@ import msgspec
 from kubesched.api.kinds import WORKLOADS, Object, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod_groups import PodGroup, Workload
-from kubesched.controllers.job_groups import JobGroups, job_named_by, workload_named_by
+from kubesched.controllers.jobs import JobGroups, job_named_by, workload_named_by
 
 
 def job_groups_among(given: Iterable[KubeObject], add: Callable[[KubeObject], None]) -> JobGroups:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubesched.admission.schemas import field_mistakes
-from kubesched.admission.schemas.acceptance import is_acceptable_json
+from kubesched.admission.schemas.table import is_acceptable_json
 from kubesched.api.custom import CustomObject
 from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS, Object

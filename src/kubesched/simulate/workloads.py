@@ -18,12 +18,22 @@ from kubesched.api.pod import Pod
 from kubesched.api.schema import Mistake
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.config import Duration
-from kubesched.controllers.daemon_sets import Eligibility, affinity_to, daemon_pod, target_of
-from kubesched.controllers.job_groups import grouped
-from kubesched.controllers.jobs import index_of, new_pods, remaining_pods, wanted_pods
-from kubesched.controllers.pod_templates import hash_of, owner_reference, pod_from, revision_data
+from kubesched.controllers.jobs import grouped, index_of, new_pods, remaining_pods, wanted_pods
+from kubesched.controllers.pod_templates import (
+    Eligibility,
+    affinity_to,
+    claim_of,
+    claim_templates,
+    daemon_pod,
+    hash_of,
+    ordinals_of,
+    owner_reference,
+    pod_from,
+    revision_data,
+    stateful_pod,
+    target_of,
+)
 from kubesched.controllers.rollout import new_replica_set
-from kubesched.controllers.stateful_sets import claim_of, claim_templates, ordinals_of, stateful_pod
 from kubesched.simulate.job_groups import job_groups_among
 from kubesched.simulate.kinds import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, Workload
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.admission.cluster import Cluster, refused
 from tests.unit.admission.examples import ROCKETS, example
 
-from kubesched.admission import admit_create, admit_update, deletion_grace
-from kubesched.admission.kinds import REVIEWS, SERVED
+from kubesched.admission import REVIEWS, SERVED, admit_create, admit_update, deletion_grace
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object, Resource
 

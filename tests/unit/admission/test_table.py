@@ -4,7 +4,7 @@ from importlib import resources
 
 import msgspec
 
-from kubesched.admission.kinds import SERVED
+from kubesched.admission import SERVED
 from kubesched.admission.schemas.table import definition, definition_of, field_type, object_type
 from kubesched.api.kinds import Resource
 

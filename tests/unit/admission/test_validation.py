@@ -7,10 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.admission.kinds import SERVED
+from kubesched.admission import SERVED
 from kubesched.admission.schemas import FieldMistake, decoding_error, field_mistakes, strict_decoding_error
-from kubesched.admission.schemas.acceptance import is_acceptable
-from kubesched.admission.schemas.table import Type, definition, definition_of, object_type
+from kubesched.admission.schemas.table import Type, definition, definition_of, is_acceptable, object_type
 from kubesched.api.kinds import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, PODS, SECRETS
 from kubesched.api.kinds import Resource as Served
 

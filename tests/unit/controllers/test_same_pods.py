@@ -12,7 +12,7 @@ from tests.living_sandbox import LivingSandbox, template
 from kubesched.api.kinds import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Object, Resource
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.controllers.daemon_sets import Eligibility, daemon_tolerations, target_of
+from kubesched.controllers.pod_templates import Eligibility, daemon_tolerations, target_of
 from kubesched.simulate.manifests import loads
 from kubesched.simulate.workloads import expand
 

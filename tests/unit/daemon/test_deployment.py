@@ -14,7 +14,7 @@ from tests.unit.daemon.chart import Chart
 from tools import release
 
 from kubesched import __version__, config
-from kubesched.admission.kinds import SERVED
+from kubesched.admission import SERVED
 from kubesched.api.kinds import POD_GROUPS, WATCHED, Kind
 from kubesched.daemon.completion import completed
 from kubesched.daemon.options import Options, parse_options

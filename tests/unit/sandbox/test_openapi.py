@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.admission.kinds import SERVED
+from kubesched.admission import SERVED
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, Resource
 from kubesched.sandbox.openapi import openapi_v2, openapi_v3, openapi_v3_index

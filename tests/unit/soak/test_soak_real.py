@@ -21,7 +21,7 @@ from kubesched.kube.dialing import Dialer
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.nodes import DURATION
+from kubesched.sandbox.nodes.manifests import DURATION
 
 _LONGEST = 30.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kubesched.admission import names
-from kubesched.admission.mistakes import NOT_POSITIVE, Mistakes
 from kubesched.admission.reading import mapping, sequence, text
+from kubesched.admission.rules import NOT_POSITIVE, Mistakes
 from kubesched.admission.selectors import (
     check_key,
     check_label_selector,

@@ -1,15 +1,181 @@
-"""The spec of a pod, of its own or in the template of a workload; its volumes, too."""
+"""The spec of a pod, of its own or in the template of a workload: its containers and its volumes."""
 
 from __future__ import annotations
 
 from kubesched.admission import names
-from kubesched.admission.metadata import check_labels
-from kubesched.admission.mistakes import Mistakes
-from kubesched.admission.pods.containers import KINDS, check_containers, fill_container
 from kubesched.admission.pods.scheduling import check_affinity, check_gates, check_spread, check_tolerations
 from kubesched.admission.reading import fill, mapping, quantities, sequence, text
-from kubesched.admission.resources import check_amount, check_requirements
+from kubesched.admission.resources import check_amount, check_requirements, request_what_is_limited
+from kubesched.admission.rules import Mistakes, check_labels
 from kubesched.api.kinds import Object
+
+KINDS = ("containers", "initContainers")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+def fill_container(container: Object) -> None:
+    fill(container, "terminationMessagePath", "/dev/termination-log")
+    fill(container, "terminationMessagePolicy", "File")
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = "Always" if _is_latest(text(container, "image")) else "IfNotPresent"
+    fill(container, "resources", {})
+    for port in sequence(container, "ports"):
+        fill(port, "protocol", "TCP")
+    for probe in _PROBES:
+        if container.get(probe) is not None:
+            _fill_probe(mapping(container, probe))
+    for variable in sequence(container, "env"):
+        source = mapping(variable, "valueFrom")
+        if source.get("fieldRef") is not None:
+            fill(mapping(source, "fieldRef"), "apiVersion", "v1")
+
+
+def _is_latest(image: str) -> bool:
+    """Whether the image's tag is `latest`, said or implied."""
+    if "@" in image:
+        return False
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return tag in ("", "latest")
+
+
+def fill_pods_container(container: Object, host_network: bool) -> None:
+    """What is filled in only once a template has become a pod."""
+    if container.get("resources"):
+        request_what_is_limited(mapping(container, "resources"))
+    if host_network:
+        for port in sequence(container, "ports"):
+            if not port.get("hostPort"):
+                port["hostPort"] = port.get("containerPort") or 0
+
+
+def _fill_probe(probe: Object) -> None:
+    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        if not probe.get(key):
+            probe[key] = value
+    if probe.get("httpGet") is not None:
+        get = mapping(probe, "httpGet")
+        fill(get, "path", "/")
+        fill(get, "scheme", "HTTP")
+    if probe.get("grpc") is not None:
+        fill(mapping(probe, "grpc"), "service", "")
+
+
+def check_containers(
+    spec: Object, volumes: frozenset[str], claims: frozenset[str], where: str, mistakes: Mistakes
+) -> None:
+    """All containers of a pod."""
+    containers = sequence(spec, "containers")
+    mistakes.not_empty(f"{where}.containers", containers)
+    seen: set[str] = set()
+    host_ports: set[tuple[str, str, int]] = set()
+    for kind in KINDS:
+        for i, container in enumerate(containers if kind == "containers" else sequence(spec, kind)):
+            field = f"{where}.{kind}[{i}]"
+            _check_container(container, volumes, claims, field, mistakes)
+            name = text(container, "name")
+            if name and name in seen:
+                mistakes.duplicate(f"{field}.name", name)
+            seen.add(name)
+            if container.get("ports"):
+                _check_ports(sequence(container, "ports"), host_ports, f"{field}.ports", mistakes)
+            policy = text(container, "restartPolicy")
+            if kind == "initContainers" and policy != "Always" and "restartPolicy" in container:
+                mistakes.one_of(f"{field}.restartPolicy", policy, ("Always", "Never", "OnFailure"))
+
+
+def _check_container(
+    container: Object, volumes: frozenset[str], claims: frozenset[str], where: str, mistakes: Mistakes
+) -> None:
+    name = text(container, "name")
+    mistakes.named(f"{where}.name", name, names.label)
+    image = text(container, "image")
+    if not image:
+        mistakes.required(f"{where}.image")
+    elif image != image.strip():
+        mistakes.invalid(f"{where}.image", image, "must not have leading or trailing whitespace")
+    policy = text(container, "terminationMessagePolicy")
+    mistakes.one_of(f"{where}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    mistakes.one_of(f"{where}.imagePullPolicy", text(container, "imagePullPolicy"), _PULL_POLICIES)
+    if resources := mapping(container, "resources"):
+        check_requirements(resources, f"{where}.resources", claims, mistakes)
+    _check_environment(sequence(container, "env"), f"{where}.env", mistakes)
+    _check_mounts(container, volumes, where, mistakes)
+    for probe in _PROBES:
+        if container.get(probe) is not None:
+            _check_probe(mapping(container, probe), f"{where}.{probe}", mistakes)
+
+
+def _check_environment(variables: list[Object], where: str, mistakes: Mistakes) -> None:
+    for i, variable in enumerate(variables):
+        mistakes.not_empty(f"{where}[{i}].name", text(variable, "name"))
+        if text(variable, "value") and variable.get("valueFrom") is not None:
+            mistakes.invalid(f"{where}[{i}].valueFrom", "", "may not be specified when `value` is not empty")
+
+
+def _check_mounts(container: Object, volumes: frozenset[str], where: str, mistakes: Mistakes) -> None:
+    for key, path_key in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
+        paths: set[str] = set()
+        for i, mount in enumerate(sequence(container, key)):
+            field = f"{where}.{key}[{i}]"
+            name, path = text(mount, "name"), text(mount, path_key)
+            mistakes.not_empty(f"{field}.name", name)
+            if name not in volumes:
+                mistakes.not_found(f"{field}.name", name)
+            if not path:
+                mistakes.required(f"{field}.{path_key}")
+            elif path in paths:
+                mistakes.invalid(f"{field}.{path_key}", path, "must be unique")
+            paths.add(path)
+
+
+def _check_ports(ports: list[Object], host_ports: set[tuple[str, str, int]], where: str, mistakes: Mistakes) -> None:
+    seen: set[str] = set()
+    for i, port in enumerate(ports):
+        field = f"{where}[{i}]"
+        if name := text(port, "name"):
+            mistakes.invalid_each(f"{field}.name", name, names.port_name(name))
+            mistakes.unique(f"{field}.name", name, seen)
+        inside, outside = port.get("containerPort"), port.get("hostPort")
+        mistakes.named(f"{field}.containerPort", inside, names.port_number)
+        protocol = text(port, "protocol")
+        mistakes.one_of(f"{field}.protocol", protocol, _PROTOCOLS)
+        if outside:
+            mistakes.invalid_each(f"{field}.hostPort", outside, names.port_number(outside))
+            taken = (protocol, text(port, "hostIP"), outside)
+            if taken in host_ports:
+                mistakes.duplicate(f"{field}.hostPort", "/".join(map(str, taken)))
+            host_ports.add(taken)
+
+
+def _check_probe(probe: Object, where: str, mistakes: Mistakes) -> None:
+    handlers = [key for key in _HANDLERS if probe.get(key) is not None]
+    mistakes.not_empty(where, handlers, "must specify a handler type")
+    for key in handlers[1:]:
+        mistakes.forbidden(f"{where}.{key}", "may not specify more than 1 handler type")
+    for key in handlers[:1]:
+        _check_handler(key, probe[key], f"{where}.{key}", mistakes)
+    counts = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+    for key in counts:
+        mistakes.not_negative(f"{where}.{key}", probe.get(key))
+
+
+def _check_handler(kind: str, handler: Object, where: str, mistakes: Mistakes) -> None:
+    if kind == "exec":
+        mistakes.not_empty(f"{where}.command", sequence(handler, "command"))
+        return
+    port = handler.get("port")
+    words = names.port_name(port) if isinstance(port, str) else names.port_number(port or 0)
+    mistakes.invalid_each(f"{where}.port", port or 0, words)
+    if kind == "httpGet":
+        mistakes.one_of(f"{where}.scheme", text(handler, "scheme"), ("HTTP", "HTTPS"))
+
+
+# -- the spec ---------------------------------------------------------------------------------------------------------
+
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

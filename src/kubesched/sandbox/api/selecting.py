@@ -8,22 +8,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kubesched.admission.reading import value_at
+from kubesched.api import kinds
 from kubesched.api.api_error import bad_request
-from kubesched.api.kinds import (
-    CORE_EVENTS,
-    EVENTS,
-    JOBS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    RESOURCE_SLICES,
-    SECRETS,
-    SERVICES,
-    Object,
-    Resource,
-)
+from kubesched.api.kinds import Object, Resource
 from kubesched.api.selectors import EVERYTHING, Requirement, Selector, label_key_fault, label_value_fault, parse_int64
 
 _TOKEN = re.compile(r"\s*(?:(?P<operator>==|!=|=|!|,|\(|\)|<|>)|(?P<word>[^\s=!,()<>]+))")
@@ -142,7 +129,7 @@ class _LabelParser:
 
     def _word(self, expected: str) -> str:
         token = self._next()
-        if _is_symbol(token):
+        if not token or token[0] in "=!,()<>":
             raise _unparsable(f"found '{token}', expected: {expected}")
         return token
 
@@ -153,10 +140,6 @@ class _LabelParser:
         token = self._peek()
         self._at += 1
         return token
-
-
-def _is_symbol(token: str) -> bool:
-    return not token or token[0] in "=!,()<>"
 
 
 def _checked(operator: str, values: frozenset[str]) -> frozenset[str]:
@@ -263,7 +246,7 @@ _NEWER_EVENT = {
 }
 
 _FIELDS: dict[str, dict[str, Field]] = {
-    PODS.path: {
+    kinds.PODS.path: {
         **_paths(
             "spec.nodeName",
             "spec.restartPolicy",
@@ -276,16 +259,16 @@ _FIELDS: dict[str, dict[str, Field]] = {
         "spec.hostNetwork": at("spec.hostNetwork", "false"),
         "status.podIPs": at("status.podIP"),
     },
-    NODES.path: {"spec.unschedulable": at("spec.unschedulable", "false")},
-    NAMESPACES.path: _paths("status.phase"),
-    SECRETS.path: _paths("type"),
-    SERVICES.path: _paths("spec.clusterIP", "spec.type"),
-    CORE_EVENTS.path: _EVENT,
-    EVENTS.path: _NEWER_EVENT,
-    REPLICA_SETS.path: {"status.replicas": at("status.replicas", "0")},
-    REPLICATION_CONTROLLERS.path: {"status.replicas": at("status.replicas", "0")},
-    JOBS.path: {"status.successful": at("status.succeeded", "0")},
-    RESOURCE_SLICES.path: _paths("spec.nodeName", "spec.driver"),
+    kinds.NODES.path: {"spec.unschedulable": at("spec.unschedulable", "false")},
+    kinds.NAMESPACES.path: _paths("status.phase"),
+    kinds.SECRETS.path: _paths("type"),
+    kinds.SERVICES.path: _paths("spec.clusterIP", "spec.type"),
+    kinds.CORE_EVENTS.path: _EVENT,
+    kinds.EVENTS.path: _NEWER_EVENT,
+    kinds.REPLICA_SETS.path: {"status.replicas": at("status.replicas", "0")},
+    kinds.REPLICATION_CONTROLLERS.path: {"status.replicas": at("status.replicas", "0")},
+    kinds.JOBS.path: {"status.successful": at("status.succeeded", "0")},
+    kinds.RESOURCE_SLICES.path: _paths("spec.nodeName", "spec.driver"),
 }
 
 

@@ -10,6 +10,7 @@ from kubesched.api.api_error import ApiError, bad_request, forbidden, invalid
 from kubesched.api.kinds import POD_DISRUPTION_BUDGETS, PODS, REPLICATION_CONTROLLERS, Object, Resource
 from kubesched.api.schema import Mistake
 from kubesched.api.well_known import REGION, ZONE
+from kubesched.sandbox.api.conditions import condition, condition_of, is_ready, with_condition
 from kubesched.sandbox.api.reading import check_storage
 
 _TOPOLOGY = (ZONE, REGION)
@@ -69,18 +70,6 @@ def bound(pod: Object, binding: Object, node: Object | None, target: str, now: s
     return {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": target}, "status": status}
 
 
-def with_condition(conditions: list[Object], condition: Object, now: str) -> list[Object]:
-    """The conditions with this one set. The time of transition changes with the status only."""
-    kind = condition["type"]
-    old = next((entry for entry in conditions if entry.get("type") == kind), None)
-    same = old is not None and old.get("status") == condition["status"]
-    since = old["lastTransitionTime"] if old is not None and same and old.get("lastTransitionTime") else now
-    new = {"lastProbeTime": None, **condition, "lastTransitionTime": since}
-    if old is None:
-        return [*conditions, new]
-    return [new if entry is old else entry for entry in conditions]
-
-
 def _topology(node: Object | None) -> dict[str, str]:
     labels = (node["metadata"].get("labels") if node is not None else None) or {}
     return {key: labels[key] for key in _TOPOLOGY if key in labels}
@@ -100,12 +89,7 @@ def _conflict(name: str, why: str) -> ApiError:
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _MOST_DISRUPTED = 2000
 
-EVICTED = {
-    "type": "DisruptionTarget",
-    "status": "True",
-    "reason": "EvictionByEvictionAPI",
-    "message": "Eviction API: evicting",
-}
+EVICTED = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting")
 """The condition of a pod that is evicted."""
 
 
@@ -128,8 +112,7 @@ def budget_of(pod: Object, budgets: list[Object]) -> Object | None:
 
 def may_go_unhealthy(pod: Object, budget: Object) -> bool:
     """Whether a pod that is not ready may go without being counted."""
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    if any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions):
+    if is_ready(pod):
         return False
     if budget.get("spec", {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
@@ -152,22 +135,21 @@ def charged(budget: Object, pod_name: str, now: str) -> Object:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise _forbidden(name, why, "too many pending evictions not confirmed by PDB controller")
     if allowed == 0:
-        raise _refusal(_why_not(name, status))
+        raise _refusal(_why_not(name, budget))
     changed = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": {**disrupted, pod_name: now}}
     return {**budget, "status": changed}
 
 
-def _why_not(name: str, status: Object) -> str:
-    conditions = status.get("conditions") or []
-    condition: Object = next((entry for entry in conditions if entry.get("type") == "DisruptionAllowed"), {})
-    message = condition.get("message") if condition.get("status") == "False" else None
-    if message and condition.get("reason") == "SyncFailed":
+def _why_not(name: str, budget: Object) -> str:
+    status, allowed = budget.get("status") or {}, condition_of(budget, "DisruptionAllowed") or {}
+    message = allowed.get("message") if allowed.get("status") == "False" else None
+    if message and allowed.get("reason") == "SyncFailed":
         return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
     healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
     if healthy <= desired:
         return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
     if message:
-        return f"The disruption budget {name} does not allow evicting pods currently ({condition['reason']}): {message}"
+        return f"The disruption budget {name} does not allow evicting pods currently ({allowed['reason']}): {message}"
     return f"The disruption budget {name} does not allow evicting pods currently"
 
 

@@ -7,15 +7,22 @@ from enum import Enum
 from typing import Any
 
 from kubesched.admission import admit_create, admit_update, deletion_grace
-from kubesched.admission.quotas import charged
+from kubesched.admission.limits import charged
 from kubesched.api.api_error import already_exists, bad_request, forbidden, invalid, method_not_allowed, not_found
 from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, RESOURCE_QUOTAS, Object, Resource
 from kubesched.api.merge_patch import merge_patch
 from kubesched.api.schema import Mistake
-from kubesched.sandbox.api import deleting
 from kubesched.sandbox.api.catalog import established, table_of
-from kubesched.sandbox.api.reading import Reading, check_delete, check_update, metadata_of
+from kubesched.sandbox.api.reading import (
+    Reading,
+    check_delete,
+    check_update,
+    grace_left,
+    is_deletion_finished,
+    marked_for_deletion,
+    metadata_of,
+)
 from kubesched.sandbox.api.stamps import identity
 from kubesched.sandbox.patching import apply, strategic_merge, track
 
@@ -104,8 +111,8 @@ class Writing(Reading):
             raise forbidden(resource, name, "this namespace may not be deleted")
         check_delete(resource, old, uid, resource_version)
         requested = None if grace is None else (1 if grace < 0 else grace)
-        period = deleting.grace_left(old, deletion_grace(resource, old, requested), requested)
-        going = deleting.marked(resource, old, grace=period, propagation=propagation, stamps=self.stamps)
+        period = grace_left(old, deletion_grace(resource, old, requested), requested)
+        going = marked_for_deletion(resource, old, grace=period, propagation=propagation, stamps=self.stamps)
         if going is None:
             return self._remove(resource, old, dry_run)
         if going["metadata"] == old["metadata"]:
@@ -153,7 +160,7 @@ class Writing(Reading):
             new = track(resource, old, new, manager=manager, subresource=subresource, now=self.stamps.now())
         if new == old:
             return old
-        if deleting.is_finished(resource, new):
+        if is_deletion_finished(resource, new):
             return self._remove(resource, self._put(resource, new, dry_run), dry_run)
         return self._put(resource, new, dry_run)
 
@@ -259,7 +266,7 @@ class Writing(Reading):
         spec = record.object.get("spec") or {}
         others = [finalizer for finalizer in spec.get("finalizers") or () if finalizer != "kubernetes"]
         finalized = {**record.object, "spec": {**spec, "finalizers": others}}
-        if deleting.is_finished(NAMESPACES, finalized):
+        if is_deletion_finished(NAMESPACES, finalized):
             self.store.remove(table_of(NAMESPACES), "", name)
         elif others != spec.get("finalizers"):
             self._put(NAMESPACES, finalized, False)

@@ -15,8 +15,8 @@ from kubesched.admission.schemas import decoding_error, field_mistakes, strict_d
 from kubesched.api.api_error import ApiError, bad_request, unsupported_media_type
 from kubesched.api.kinds import Object, Resource
 from kubesched.api.yaml import YamlError, documents
-from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.api.deleting import DeleteOptions
+from kubesched.sandbox.api import PatchKind
+from kubesched.sandbox.api.reading import DeleteOptions
 from kubesched.sandbox.http.protobuf import ProtobufError, decode_object
 from kubesched.sandbox.http.query import Query
 
@@ -102,11 +102,6 @@ def duplicates(body: bytes) -> list[str]:
 
     json.loads(body, object_pairs_hook=notice)
     return found
-
-
-def too_large() -> ApiError:
-    message = f"Request entity too large: limit is {LARGEST_BODY}"
-    return ApiError(413, "RequestEntityTooLarge", message)
 
 
 def _check_depth(body: bytes) -> None:
@@ -199,59 +194,57 @@ class Body(NamedTuple):
         return value
 
 
-class Bodies:
-    """Reads bodies of requests."""
+async def read_object(request: web.BaseRequest, resource: Resource, query: Query) -> Body:
+    """An object of a resource."""
+    raw = await read(request)
+    value = decode(raw, content_type(request.headers), resource.kind)
+    _check_kind(value, resource.kind, resource.api_version)
+    return Body(value, check_fields(resource, Body(value, raw=raw), query), raw)
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
 
-    async def read(self, request: web.BaseRequest, resource: Resource, query: Query) -> Body:
-        """An object of a resource."""
-        raw = await read(request)
-        value = decode(raw, content_type(request.headers), resource.kind)
-        _check_kind(value, resource.kind, resource.api_version)
-        return Body(value, self.check(resource, Body(value, raw=raw), query), raw)
+async def read_kind(request: web.BaseRequest, kind: str, api_version: str) -> Object:
+    """An object that is no resource of its own."""
+    value = decode(await read(request), content_type(request.headers), kind)
+    _check_kind(value, kind, api_version)
+    result: Object = value
+    return result
 
-    async def read_kind(self, request: web.BaseRequest, kind: str, api_version: str) -> Object:
-        """An object that is no resource of its own."""
-        value = decode(await read(request), content_type(request.headers), kind)
-        _check_kind(value, kind, api_version)
-        result: Object = value
-        return result
 
-    async def read_patch(self, request: web.BaseRequest) -> tuple[PatchKind, Body]:
-        media = media_type(content_type(request.headers))
-        kind = _PATCHES.get(media)
-        raw = await read(request)
-        if kind is None:
-            raise unsupported_media_type([each.value for each in PatchKind])
-        if kind is PatchKind.APPLY and media != _APPLY_JSON:
-            return kind, Body(decode_yaml(raw, "object"), raw=raw)
-        return kind, Body(decode_json(raw, "patch"), raw=raw)
+async def read_patch(request: web.BaseRequest) -> tuple[PatchKind, Body]:
+    media = media_type(content_type(request.headers))
+    kind = _PATCHES.get(media)
+    raw = await read(request)
+    if kind is None:
+        raise unsupported_media_type([each.value for each in PatchKind])
+    if kind is PatchKind.APPLY and media != _APPLY_JSON:
+        return kind, Body(decode_yaml(raw, "object"), raw=raw)
+    return kind, Body(decode_json(raw, "patch"), raw=raw)
 
-    async def read_delete_options(self, request: web.BaseRequest) -> DeleteOptions:
-        raw = await read(request)
-        if not raw:
-            return DeleteOptions()
-        return DeleteOptions.read(decode(raw, content_type(request.headers), "DeleteOptions"))
 
-    def check(self, resource: Resource, body: Body, query: Query) -> tuple[str, ...]:
-        """Refuse values that cannot be read and, if strict, unknown fields; else warn of those."""
-        if not isinstance(body.value, dict):
-            raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
-        found = field_mistakes(resource, body.value)
-        if error := decoding_error(resource, found):
+async def read_delete_options(request: web.BaseRequest) -> DeleteOptions:
+    raw = await read(request)
+    if not raw:
+        return DeleteOptions()
+    return DeleteOptions.read(decode(raw, content_type(request.headers), "DeleteOptions"))
+
+
+def check_fields(resource: Resource, body: Body, query: Query) -> tuple[str, ...]:
+    """Refuse values that cannot be read and, if strict, unknown fields; else warn of those."""
+    if not isinstance(body.value, dict):
+        raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
+    found = field_mistakes(resource, body.value)
+    if error := decoding_error(resource, found):
+        raise error
+    mode = query.field_validation()
+    if mode == "Ignore":
+        return ()
+    twice = duplicates(body.raw) if query.text("fieldValidation") and body.raw[:1] == b"{" else []
+    if mode == "Strict":
+        if twice:
+            raise bad_request(f"strict decoding error: {', '.join(twice)}")
+        if error := strict_decoding_error(found):
             raise error
-        mode = query.field_validation()
-        if mode == "Ignore":
-            return ()
-        twice = duplicates(body.raw) if query.text("fieldValidation") and body.raw[:1] == b"{" else []
-        if mode == "Strict":
-            if twice:
-                raise bad_request(f"strict decoding error: {', '.join(twice)}")
-            if error := strict_decoding_error(found):
-                raise error
-        return tuple(twice + [mistake.message for mistake in found if mistake.unknown])
+    return tuple(twice + [mistake.message for mistake in found if mistake.unknown])
 
 
 async def read(request: web.BaseRequest) -> bytes:
@@ -261,7 +254,8 @@ async def read(request: web.BaseRequest) -> bytes:
     try:
         return await request.read()
     except web.HTTPRequestEntityTooLarge:
-        raise too_large() from None
+        message = f"Request entity too large: limit is {LARGEST_BODY}"
+        raise ApiError(413, "RequestEntityTooLarge", message) from None
 
 
 def _check_kind(value: Any, kind: str, api_version: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from enum import Enum
 from typing import Literal, get_args
 
 import msgspec
@@ -17,17 +16,8 @@ What = Literal["drop-watch", "delay", "410", "409", "429", "500-before", "500-af
 _WHATS = get_args(What)
 
 
-class WatchFault(Enum):
-    """What can happen to an event on its way to a client."""
-
-    DROP = "drop-watch"
-    DUPLICATE = "duplicate"
-    REORDER = "reorder"
-    FREEZE = "freeze"
-    GONE = "410"
-
-
-_WATCH_FAULTS = {fault.value: fault for fault in WatchFault}
+_WATCH_FAULTS = ("drop-watch", "duplicate", "reorder", "freeze", "410")
+"""What can happen to an event on its way to a client."""
 
 
 class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
@@ -129,21 +119,16 @@ class Faults:
 
     def before(self, verb: str, resource: str) -> ApiError | None:
         """The error that a request gets instead of being done."""
-        for rule in self._hits(("410", "409", "429", "500-before"), verb, resource):
-            return _error(rule)
-        return None
+        hits = self._hits(("410", "409", "429", "500-before"), verb, resource)
+        return next((_error(rule) for rule in hits), None)
 
     def after(self, verb: str, resource: str) -> ApiError | None:
         """The error that a request gets although it was done."""
-        for rule in self._hits(("500-after",), verb, resource):
-            return _error(rule)
-        return None
+        return next((_error(rule) for rule in self._hits(("500-after",), verb, resource)), None)
 
-    def for_event(self, resource: Resource) -> WatchFault | None:
+    def for_event(self, resource: Resource) -> What | None:
         """What happens to one event of one watch."""
-        for rule in self._hits(tuple(_WATCH_FAULTS), "watch", resource.plural):
-            return _WATCH_FAULTS[rule.what]
-        return None
+        return next((rule.what for rule in self._hits(_WATCH_FAULTS, "watch", resource.plural)), None)
 
     def _hits(self, whats: tuple[str, ...], verb: str, resource: str) -> Iterable[Rule]:
         for index, rule in enumerate(self.rules):

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote
 from kubesched.api.api_error import bad_request, invalid
 from kubesched.api.kinds import Resource
 from kubesched.api.schema import Mistake
-from kubesched.sandbox.api.deleting import DeleteOptions, is_dry_run
+from kubesched.sandbox.api.reading import DeleteOptions, is_dry_run
 
 _BOOLEANS = {"": True, "1": True, "true": True, "True": True, "t": True, "0": False, "false": False, "False": False}
 _MOST = 2**63 - 1

@@ -7,20 +7,29 @@ from typing import NamedTuple
 from aiohttp import web
 from msgspec import structs
 
+from kubesched.admission import REVIEWS
 from kubesched.admission.definitions import is_inert
-from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.sandbox.api import Api, ListSelector, PatchKind, selection
 from kubesched.sandbox.api.catalog import METRICS
-from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
-from kubesched.sandbox.api.identities import Tokens, UserInfo, review
+from kubesched.sandbox.api.reading import RETURNED_WHEN_DELETED
+from kubesched.sandbox.api.stamps import Tokens, UserInfo, review
 from kubesched.sandbox.api.usage import metrics
-from kubesched.sandbox.http.answers import Shapes, formatted, json_answer, large_answer, success
-from kubesched.sandbox.http.content import JSON, Accepted, Bodies, Body, negotiate
-from kubesched.sandbox.http.lists import Lists
+from kubesched.sandbox.http.answers import Lists, Shapes, formatted, json_answer, large_answer, success
+from kubesched.sandbox.http.content import (
+    JSON,
+    Accepted,
+    Body,
+    check_fields,
+    negotiate,
+    read_delete_options,
+    read_kind,
+    read_object,
+    read_patch,
+)
 from kubesched.sandbox.http.query import Query, Target
-from kubesched.sandbox.http.watches import WatchRequests
+from kubesched.sandbox.http.watches import Watcher, Watches
 
 _COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -48,6 +57,14 @@ class RequestInfo(NamedTuple):
         return self.resource, self.namespace, self.target.name
 
     @property
+    def accepted(self) -> Accepted:
+        return negotiate(self.request.headers.get("Accept", ""))
+
+    def formatted(self, body: bytes | Object) -> tuple[bytes, str]:
+        """A body as the client accepts it, and its content type."""
+        return formatted(body, self.accepted.media, pretty=bool(self.query.text("pretty")))
+
+    @property
     def manager(self) -> str:
         """Who is asking, as managed fields name it: what the client says, or the beginning of its user agent."""
         given = self.query.text("fieldManager")
@@ -57,9 +74,9 @@ class RequestInfo(NamedTuple):
 class Requests:
     """Answers requests about objects."""
 
-    def __init__(self, api: Api, tokens: Tokens, lists: Lists, watch_requests: WatchRequests) -> None:
-        self._api, self._tokens, self._lists, self._watch_requests = api, tokens, lists, watch_requests
-        self._bodies = Bodies(api)
+    def __init__(self, api: Api, tokens: Tokens, watches: Watches) -> None:
+        self._api, self._tokens, self._watches = api, tokens, watches
+        self._lists = Lists(api)
 
     def understand(self, request: web.BaseRequest, target: Target, query: Query, user: UserInfo) -> RequestInfo:
         """What the request asks for; a NotFound or MethodNotAllowed when that is nothing that is served."""
@@ -107,18 +124,17 @@ class Requests:
     def _get(self, info: RequestInfo) -> web.Response:
         resource, target = info.resource, info.target
         if target.subresource == "scale":
-            return self._show(info, self._api.scale(*info.address))
+            return self._send(info, self._api.scale(*info.address))
         record = self._api.record(*info.address)
         if record is None:
             raise not_found(resource, target.name)
-        shapes, accepted = self._shapes(info)
-        return self._send(info, record.encoded if shapes.is_plain else shapes.one(record.object), accepted)
+        shapes = self._shapes(info)
+        return self._send(info, record.encoded if shapes.is_plain else shapes.one(record.object))
 
     async def _list(self, info: RequestInfo) -> web.Response:
-        shapes, accepted = self._shapes(info)
-        body = self._lists.answer(info.resource, info.target.namespace, _selection(info), info.query, shapes)
-        data, content_type = formatted(body, accepted.media, pretty=bool(info.query.text("pretty")))
-        return await large_answer(data, content_type, info.request.headers.get("Accept-Encoding", ""))
+        namespace, wanted = info.target.namespace, _selection(info)
+        body = self._lists.answer(info.resource, namespace, wanted, info.query, self._shapes(info))
+        return await large_answer(*info.formatted(body), info.request.headers.get("Accept-Encoding", ""))
 
     def _metrics(self, info: RequestInfo) -> web.Response:
         """What pods or nodes use: worked out now, from those that are there."""
@@ -128,24 +144,22 @@ class Requests:
             found = metrics(self._api, resource, [self._api.get(about, *info.address[1:])], namespace)
             if not found:
                 raise not_found(resource, info.target.name)
-            return self._show(info, found[0])
+            return self._send(info, found[0])
         objects = [record.object for record in self._api.records(about, namespace, wanted)]
         head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": {}}
-        return self._show(info, {**head, "items": metrics(self._api, resource, objects, namespace)})
+        return self._send(info, {**head, "items": metrics(self._api, resource, objects, namespace)})
 
     async def _watch(self, info: RequestInfo) -> web.StreamResponse:
-        shapes, _ = self._shapes(info)
-        return await self._watch_requests.watch(
-            info.request, info.resource, info.target.namespace, _selection(info), info.query, shapes
-        )
+        watcher = Watcher(info.resource, info.target.namespace, _selection(info), self._shapes(info))
+        return await self._watches.serve(info.request, watcher, info.query)
 
     # Writing
 
     async def _create(self, info: RequestInfo) -> web.Response:
         resource, query = info.resource, info.query
-        body = await self._bodies.read(info.request, resource, query)
+        body = await read_object(info.request, resource, query)
         if resource in REVIEWS:
-            return self._show(info, review(resource, body.object, info.user, self._tokens), 201)
+            return self._send(info, review(resource, body.object, info.user, self._tokens), 201)
         if resource is PODS and info.target.plural == "bindings":
             return self._bind(info, _name_of(body.object), body.object)
         if resource is CERTIFICATE_SIGNING_REQUESTS:
@@ -158,15 +172,15 @@ class Requests:
     async def _create_subresource(self, info: RequestInfo) -> web.Response:
         resource, target, query = info.resource, info.target, info.query
         if resource is PODS and target.subresource == "binding":
-            return self._bind(info, target.name, await self._bodies.read_kind(info.request, "Binding", "v1"))
+            return self._bind(info, target.name, await read_kind(info.request, "Binding", "v1"))
         if resource is PODS and target.subresource == "eviction":
-            eviction = await self._bodies.read_kind(info.request, "Eviction", "policy/v1")
+            eviction = await read_kind(info.request, "Eviction", "policy/v1")
             self._api.evict(info.namespace, target.name, eviction, dry_run=query.dry_run())
-            return self._show(info, success(), 201)
+            return self._send(info, success(), 201)
         if resource is SERVICE_ACCOUNTS and target.subresource == "token":
-            wanted = await self._bodies.read_kind(info.request, "TokenRequest", "authentication.k8s.io/v1")
+            wanted = await read_kind(info.request, "TokenRequest", "authentication.k8s.io/v1")
             account = self._api.get(*info.address)
-            return self._show(info, self._tokens.issue(account, wanted), 201)
+            return self._send(info, self._tokens.issue(account, wanted), 201)
         raise method_not_allowed()
 
     def _bind(self, info: RequestInfo, name: str, binding: Object) -> web.Response:
@@ -177,10 +191,10 @@ class Requests:
         resource, target, query = info.resource, info.target, info.query
         dry_run = query.dry_run()
         if target.subresource == "scale":
-            scale = await self._bodies.read_kind(info.request, "Scale", "autoscaling/v1")
+            scale = await read_kind(info.request, "Scale", "autoscaling/v1")
             new = self._api.update_scale(*info.address, scale, manager=info.manager, dry_run=dry_run)
-            return self._show(info, new)
-        body = await self._bodies.read(info.request, resource, query)
+            return self._send(info, new)
+        body = await read_object(info.request, resource, query)
         obj = self._api.update(
             *info.address, body.object, subresource=target.subresource, manager=info.manager, dry_run=dry_run
         )
@@ -189,13 +203,13 @@ class Requests:
     async def _patch(self, info: RequestInfo) -> web.Response:
         resource, target, query = info.resource, info.target, info.query
         dry_run = query.dry_run()
-        kind, body = await self._bodies.read_patch(info.request)
+        kind, body = await read_patch(info.request)
         if target.subresource == "scale":
             scale = self._api.patch_scale(*info.address, body.value, kind=kind, manager=info.manager, dry_run=dry_run)
-            return self._show(info, scale)
+            return self._send(info, scale)
         existed = self._api.record(*info.address) is not None
         if kind is PatchKind.APPLY:
-            self._bodies.check(resource, body, query)
+            check_fields(resource, body, query)
         obj = self._api.patch(
             *info.address,
             body.value,
@@ -204,7 +218,7 @@ class Requests:
             manager=query.text("fieldManager") if kind is PatchKind.APPLY else info.manager,
             force=query.flag("force"),
             dry_run=dry_run,
-            check=lambda new: self._bodies.check(resource, body._replace(value=new), query),
+            check=lambda new: check_fields(resource, body._replace(value=new), query),
         )
         return self._written(info, obj, dry_run, 200 if existed else 201, body)
 
@@ -214,19 +228,19 @@ class Requests:
         if info.target.subresource:
             raise method_not_allowed()
         resource, name = info.resource, info.target.name
-        options = info.query.delete_options(await self._bodies.read_delete_options(info.request))
+        options = info.query.delete_options(await read_delete_options(info.request))
         obj = self._api.delete(*info.address, **structs.asdict(options))
         found = self._api.record(*info.address)
         is_there = found is not None and found.object["metadata"]["uid"] == obj["metadata"]["uid"]
         if (is_there and not options.dry_run) or resource.plural in RETURNED_WHEN_DELETED:
-            return self._show_object(info, obj)
+            return self._written(info, obj, True, 200, Body(None))
         details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": obj["metadata"]["uid"]}
-        return self._show(info, success({key: value for key, value in details.items() if value}))
+        return self._send(info, success({key: value for key, value in details.items() if value}))
 
     async def _delete_collection(self, info: RequestInfo) -> web.Response:
         resource, query = info.resource, info.query
-        options = query.delete_options(await self._bodies.read_delete_options(info.request))
-        shapes, accepted = self._shapes(info)
+        options = query.delete_options(await read_delete_options(info.request))
+        shapes = self._shapes(info)
         listed = self._api.records(resource, info.target.namespace, _selection(info))
         for record in listed:
             metadata = record.object["metadata"]
@@ -237,46 +251,32 @@ class Requests:
                 if error.code != 404:
                     raise
         list_meta = {"resourceVersion": str(self._api.store.revision)}
-        return self._send(info, shapes.many([record.object for record in listed], list_meta), accepted)
+        return self._send(info, shapes.many([record.object for record in listed], list_meta))
 
     # Answering
 
     def _written(self, info: RequestInfo, obj: Object, dry_run: bool, status: int, body: Body) -> web.Response:
-        shapes, accepted = self._shapes(info)
+        shapes = self._shapes(info)
         inert = is_inert(info.resource) if status == 201 else ""
         warnings = (*body.warnings, inert) if inert else body.warnings
         record = None if dry_run else self._api.record(info.resource, info.namespace, obj["metadata"]["name"])
-        if shapes.is_plain and accepted.media == JSON and record is not None and record.object is obj:
+        if shapes.is_plain and info.accepted.media == JSON and record is not None and record.object is obj:
             return json_answer(record.encoded, status, warnings)
         view = self._api.catalog.view(info.resource)
         shown = shapes.one(obj if view is None else view.stored(obj))
-        return self._send(info, shown, accepted, status, warnings)
-
-    def _show_object(self, info: RequestInfo, obj: Object) -> web.Response:
-        return self._written(info, obj, True, 200, Body(None))
-
-    def _show(self, info: RequestInfo, obj: Object, status: int = 200) -> web.Response:
-        return self._send(info, obj, negotiate(info.request.headers.get("Accept", "")), status)
+        return self._send(info, shown, status, warnings)
 
     def _send(
-        self,
-        info: RequestInfo,
-        body: bytes | Object,
-        accepted: Accepted,
-        status: int = 200,
-        warnings: tuple[str, ...] = (),
+        self, info: RequestInfo, body: bytes | Object, status: int = 200, warnings: tuple[str, ...] = ()
     ) -> web.Response:
-        pretty = bool(info.query.text("pretty"))
-        data, content_type = formatted(body, accepted.media, pretty=pretty)
+        data, content_type = info.formatted(body)
         answer = json_answer(data, status, warnings)
         if content_type != JSON:
             answer.headers["Content-Type"] = content_type
         return answer
 
-    def _shapes(self, info: RequestInfo) -> tuple[Shapes, Accepted]:
-        accepted = negotiate(info.request.headers.get("Accept", ""))
-        include = info.query.text("includeObject") or "Metadata"
-        return Shapes(self._api, info.resource, accepted, include), accepted
+    def _shapes(self, info: RequestInfo) -> Shapes:
+        return Shapes(self._api, info.resource, info.accepted, info.query.text("includeObject") or "Metadata")
 
     def _understand_legacy_binding(
         self, request: web.BaseRequest, target: Target, query: Query, user: UserInfo

@@ -18,10 +18,9 @@ from kubesched.api.api_error import gone
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, ListSelector
 from kubesched.sandbox.api.catalog import table_of
-from kubesched.sandbox.http.answers import Shapes
+from kubesched.sandbox.http.answers import Shapes, too_large_version
 from kubesched.sandbox.http.content import JSON
-from kubesched.sandbox.http.faults import Faults, WatchFault
-from kubesched.sandbox.http.lists import too_large_version
+from kubesched.sandbox.http.faults import Faults
 from kubesched.sandbox.http.query import Query, bad_list_option
 from kubesched.sandbox.store import ExpiredError, StoredChange, StoredObject
 from kubesched.sandbox.store.memory import key_of
@@ -34,11 +33,16 @@ _BURST_SECONDS = 0.002
 _encode = msgspec.json.encode
 
 
+_CHUNK = 256 * 1024
+_SHORTEST, _LONGEST = 1800, 3600
+"""How long a watch lasts that does not say, so that not all end at once."""
+
+
 class Watcher:
     """One client that waits for changes of one resource."""
 
     def __init__(self, resource: Resource, namespace: str | None, wanted: ListSelector, shapes: Shapes) -> None:
-        self.resource, self._namespace, self._wanted, self._shapes = resource, namespace, wanted, shapes
+        self.resource, self.namespace, self.wanted, self._shapes = resource, namespace, wanted, shapes
         self._filters = not wanted.is_everything
         self.unsent: list[bytes] = []
         self.unsent_bytes = 0
@@ -76,7 +80,7 @@ class Watcher:
 
     def line(self, change: StoredChange, shared: dict[str, bytes]) -> bytes | None:
         obj = change.record.object
-        if self._namespace is not None and key_of(obj)[0] != self._namespace:
+        if self.namespace is not None and key_of(obj)[0] != self.namespace:
             return None
         kind: str = change.type
         if self._filters:
@@ -123,10 +127,10 @@ class Watcher:
 
     def _seen_as(self, change: StoredChange) -> str | None:
         """What a change is to a client that sees only a selection; None when it sees nothing of it."""
-        before = change.old is not None and self._wanted.matches(change.old.object)
+        before = change.old is not None and self.wanted.matches(change.old.object)
         if change.type == "DELETED":
             return "DELETED" if before else None
-        if self._wanted.matches(change.record.object):
+        if self.wanted.matches(change.record.object):
             return "MODIFIED" if before else "ADDED"
         return "DELETED" if before else None
 
@@ -153,6 +157,7 @@ class Watches:
         self._api, self._faults = api, faults
         self._watchers: dict[str, set[Watcher]] = {}
         self._loop = asyncio.get_running_loop()
+        self._rng = random.Random()
         self._flush_planned = False
         self._flushed = 0.0
         self._stop = api.store.listen(self._changed, durable=True)
@@ -172,6 +177,72 @@ class Watches:
 
     def remove(self, watcher: Watcher) -> None:
         self._watchers.get(table_of(watcher.resource), set()).discard(watcher)
+
+    async def serve(self, request: web.BaseRequest, watcher: Watcher, query: Query) -> web.StreamResponse:
+        """Send a client what was there, if its query asks for that, and every change until the watch ends."""
+        since = query.resource_version()
+        send_initial = query.flag("sendInitialEvents")
+        _check_options(query)
+        seconds = query.number("timeoutSeconds") or self._rng.randint(_SHORTEST, _LONGEST)
+        current = self._api.store.revision
+        if since is not None and since > current:
+            raise too_large_version(since, current)
+        watcher.bookmarks = query.flag("allowWatchBookmarks")
+        from_list = send_initial or (since in (None, 0) and not query.text("sendInitialEvents"))
+        records: list[StoredObject] = []
+        error: bytes = b""
+        try:
+            if from_list:
+                records = self._api.records(watcher.resource, watcher.namespace, watcher.wanted)
+                watcher.since = current
+                self.add(watcher, None)
+            else:
+                self.add(watcher, current if since in (None, 0) else since)
+        except ExpiredError as expired:
+            error = event_line("ERROR", gone(str(expired)).status())
+        try:
+            await self._api.store.durable(current)
+            response = _response(request)
+            with contextlib.suppress(ConnectionError):  # the client has gone, which is no error
+                await response.prepare(request)
+                if error:
+                    await response.write(error)
+                else:
+                    await _write_initial(response, watcher, records)
+                    if send_initial:
+                        await response.write(watcher.bookmark(current, initial=True))
+                    await self._live(request, response, watcher, seconds)
+                await response.write_eof()
+            return response
+        finally:
+            self.remove(watcher)
+
+    async def _live(
+        self, request: web.BaseRequest, response: web.StreamResponse, watcher: Watcher, seconds: float
+    ) -> None:
+        while watcher.unsent:
+            lines, watcher.unsent, watcher.unsent_bytes = watcher.unsent, [], 0
+            await response.write(b"".join(lines))
+        transport = request.transport
+        if transport is None:
+            return
+        chunked = response.chunked
+
+        def write(data: bytes) -> None:
+            if transport.is_closing() or transport.get_write_buffer_size() > MOST_UNSENT:
+                watcher.end()
+            else:
+                transport.write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
+
+        watcher.write = write
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(watcher.ended.wait(), seconds)
+        if watcher.broken:
+            transport.abort()
+            return
+        watcher.finish()
+        if watcher.bookmarks:
+            await response.write(watcher.bookmark(self._api.store.durable_revision))
 
     def close(self) -> None:
         self._stop()
@@ -212,22 +283,21 @@ class Watches:
         self.plan_flush()
 
     def _offer_faulty(self, watcher: Watcher, change: StoredChange, shared: dict[str, bytes]) -> None:
-        fault = self._faults.for_event(watcher.resource)
-        match fault:
-            case WatchFault.DROP:
+        match self._faults.for_event(watcher.resource):
+            case "drop-watch":
                 watcher.end()
-            case WatchFault.DUPLICATE:
+            case "duplicate":
                 watcher.offer(change, shared)
                 watcher.offer(change, shared)
-            case WatchFault.REORDER:
+            case "reorder":
                 watcher.hold(change, shared)
-            case WatchFault.GONE:
+            case "410":
                 watcher.take(event_line("ERROR", gone("too old resource version: injected fault").status()))
                 watcher.finish()
-            case WatchFault.FREEZE:
+            case "freeze":
                 watcher.offer(change, shared)
                 watcher.frozen = True
-            case None:
+            case _:
                 watcher.offer(change, shared)
 
     def _flush(self) -> None:
@@ -236,93 +306,6 @@ class Watches:
         for watchers in self._watchers.values():
             for watcher in tuple(watchers):
                 watcher.flush()
-
-
-_CHUNK = 256 * 1024
-_SHORTEST, _LONGEST = 1800, 3600
-"""How long a watch lasts that does not say, so that not all end at once."""
-
-
-class WatchRequests:
-    """Serves watches."""
-
-    def __init__(self, api: Api, watches: Watches) -> None:
-        self._api, self._watches = api, watches
-        self._rng = random.Random()
-
-    async def watch(
-        self,
-        request: web.BaseRequest,
-        resource: Resource,
-        namespace: str | None,
-        wanted: ListSelector,
-        query: Query,
-        shapes: Shapes,
-    ) -> web.StreamResponse:
-        since = query.resource_version()
-        send_initial = query.flag("sendInitialEvents")
-        _check_options(query)
-        seconds = query.number("timeoutSeconds") or self._rng.randint(_SHORTEST, _LONGEST)
-        current = self._api.store.revision
-        if since is not None and since > current:
-            raise too_large_version(since, current)
-        watcher = Watcher(resource, namespace, wanted, shapes)
-        watcher.bookmarks = query.flag("allowWatchBookmarks")
-        from_list = send_initial or (since in (None, 0) and not query.text("sendInitialEvents"))
-        records: list[StoredObject] = []
-        error: bytes = b""
-        try:
-            if from_list:
-                records = self._api.records(resource, namespace, wanted)
-                watcher.since = current
-                self._watches.add(watcher, None)
-            else:
-                self._watches.add(watcher, current if since in (None, 0) else since)
-        except ExpiredError as expired:
-            error = event_line("ERROR", gone(str(expired)).status())
-        try:
-            await self._api.store.durable(current)
-            response = _response(request)
-            with contextlib.suppress(ConnectionError):  # the client has gone, which is no error
-                await response.prepare(request)
-                if error:
-                    await response.write(error)
-                else:
-                    await _write_initial(response, watcher, records)
-                    if send_initial:
-                        await response.write(watcher.bookmark(current, initial=True))
-                    await self._live(request, response, watcher, seconds)
-                await response.write_eof()
-            return response
-        finally:
-            self._watches.remove(watcher)
-
-    async def _live(
-        self, request: web.BaseRequest, response: web.StreamResponse, watcher: Watcher, seconds: float
-    ) -> None:
-        while watcher.unsent:
-            lines, watcher.unsent, watcher.unsent_bytes = watcher.unsent, [], 0
-            await response.write(b"".join(lines))
-        transport = request.transport
-        if transport is None:
-            return
-        chunked = response.chunked
-
-        def write(data: bytes) -> None:
-            if transport.is_closing() or transport.get_write_buffer_size() > MOST_UNSENT:
-                watcher.end()
-            else:
-                transport.write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
-
-        watcher.write = write
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(watcher.ended.wait(), seconds)
-        if watcher.broken:
-            transport.abort()
-            return
-        watcher.finish()
-        if watcher.bookmarks:
-            await response.write(watcher.bookmark(self._api.store.durable_revision))
 
 
 def _response(request: web.BaseRequest) -> web.StreamResponse:

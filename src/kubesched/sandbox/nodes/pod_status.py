@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from kubesched.api.kinds import Object
-from kubesched.sandbox.api.subresources import with_condition
+from kubesched.sandbox.api.conditions import with_condition, with_conditions
 
 
 def creating(pod: Object, host: str, now: str) -> Object:
     """Accepted: containers are being created."""
     status = dict(pod.get("status") or {})
     waiting = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
-    conditions = status.get("conditions") or []
     unready = _unready(pod)
     causes = {"PodReadyToStartContainers": {}, "Initialized": {}, "Ready": unready, "ContainersReady": unready}
-    for kind, cause in causes.items():
-        conditions = with_condition(conditions, {"type": kind, "status": "False", **cause}, now)
-    conditions = with_condition(conditions, {"type": "PodScheduled", "status": "True"}, now)
+    new = [{"type": kind, "status": "False", **cause} for kind, cause in causes.items()]
+    scheduled = {"type": "PodScheduled", "status": "True"}
     status |= {
         "phase": "Pending",
         "startTime": now,
         "hostIP": host,
         "hostIPs": [{"ip": host}],
-        "conditions": conditions,
+        "conditions": with_conditions(status.get("conditions") or [], [*new, scheduled], now),
         "containerStatuses": [_container(each, {"waiting": {"reason": waiting}}) for each in pod["spec"]["containers"]],
     }
     if pod["spec"].get("initContainers"):
@@ -33,9 +31,9 @@ def creating(pod: Object, host: str, now: str) -> Object:
 def running(pod: Object, address: str, now: str, *, restarts: int = 0) -> Object:
     """Every container runs and is ready."""
     status = dict(pod.get("status") or {})
-    conditions = status.get("conditions") or []
-    for kind in ("PodReadyToStartContainers", "Initialized", "ContainersReady"):
-        conditions = with_condition(conditions, {"type": kind, "status": "True"}, now)
+    begun = ("PodReadyToStartContainers", "Initialized", "ContainersReady")
+    new = [{"type": kind, "status": "True"} for kind in begun]
+    conditions = with_conditions(status.get("conditions") or [], new, now)
     conditions = with_condition(conditions, _readiness(pod, conditions), now)
     state = {"running": {"startedAt": now}}
     status |= {
@@ -73,15 +71,12 @@ def ended(pod: Object, exit_code: int, now: str) -> Object:
     """Every container has ended."""
     status = dict(pod.get("status") or {})
     reason = "PodCompleted" if exit_code == 0 else "PodFailed"
-    conditions = status.get("conditions") or []
-    if exit_code == 0:
-        conditions = with_condition(conditions, {"type": "Initialized", "status": "True", "reason": reason}, now)
-    for kind in ("Ready", "ContainersReady"):
-        conditions = with_condition(conditions, {"type": kind, "status": "False", "reason": reason}, now)
+    states = {**({"Initialized": "True"} if exit_code == 0 else {}), "Ready": "False", "ContainersReady": "False"}
+    new = [{"type": kind, "status": state, "reason": reason} for kind, state in states.items()]
     started = _started(status) or now
     status |= {
         "phase": "Succeeded" if exit_code == 0 else "Failed",
-        "conditions": conditions,
+        "conditions": with_conditions(status.get("conditions") or [], new, now),
         "containerStatuses": [_ended(each, exit_code, started, now) for each in pod["spec"]["containers"]],
     }
     return status

@@ -5,19 +5,117 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.requests import PODS as POD_COUNT
+from kubesched.api.requests import pod_requests, whole
+from kubesched.api.selectors import NodeRequirements
 from kubesched.sandbox.api import Api, ApiEvent
+from kubesched.sandbox.api.conditions import is_finished, is_ready, is_terminating
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.nodes import pod_status
-from kubesched.sandbox.nodes.capacity import NodeAccount
 from kubesched.sandbox.nodes.manifests import DURATION, STARTUP, exit_code_of, seconds_in
-from kubesched.sandbox.reconcilers.conditions import is_finished, is_ready, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.reconciler import Key, Timers, key_of
+
+_EVERY_ADDRESS = "0.0.0.0"
+
+
+class PodRefusal(NamedTuple):
+    """Why a pod is not taken, as a kubelet words it."""
+
+    reason: str
+    message: str
+
+
+def requests_of(pod: Object) -> dict[str, int]:
+    """What a pod takes of its node, itself included."""
+    amounts = pod_requests(msgspec.convert(pod, Pod))
+    return {POD_COUNT: 1, **{name: whole(name, amount) for name, amount in amounts.items()}}
+
+
+def host_ports_of(pod: Object) -> set[tuple[str, str, int]]:
+    """The ports of the node that a pod takes: address, protocol, number."""
+    sidecars = [each for each in pod["spec"].get("initContainers") or () if each.get("restartPolicy") == "Always"]
+    return {
+        (port.get("hostIP") or _EVERY_ADDRESS, port.get("protocol", "TCP"), port["hostPort"])
+        for container in (*pod["spec"]["containers"], *sidecars)
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    }
+
+
+def _collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    return one[1:] == other[1:] and (one[0] == other[0] or _EVERY_ADDRESS in (one[0], other[0]))
+
+
+class NodeAccount:
+    """One node as its pods see it, and what it has given away."""
+
+    def __init__(self) -> None:
+        self.node: Object = {}
+        self.address = ""
+        self.network = ""
+        self._numbers: dict[str, int] = {}
+        """The last part of the address of each pod."""
+        self._ports: dict[str, set[tuple[str, str, int]]] = {}
+        self._held: dict[str, dict[str, int]] = {}
+        self._used: dict[str, int] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._held
+
+    def address_for(self, uid: str) -> str:
+        """An address of the node's range that no other pod here has."""
+        if uid not in self._numbers:
+            used = set(self._numbers.values())
+            self._numbers[uid] = next((n for n in range(2, 255) if n not in used), 254)
+        return f"{self.network}.{self._numbers[uid]}"
+
+    def refusal(self, pod: Object) -> PodRefusal | None:
+        """The first reason not to take the pod; None if it fits."""
+        allocatable = (self.node.get("status") or {}).get("allocatable") or {}
+        for name, amount in requests_of(pod).items():
+            used = self._used.get(name, 0)
+            total = whole(name, parse_quantity(allocatable.get(name, 0)))
+            if amount and used + amount > total:
+                shortage = f"resource: {name}, requested: {amount}, used: {used}, capacity: {total}"
+                return PodRefusal(f"OutOf{name}", f"Node didn't have enough {shortage}")
+        required = NodeRequirements(msgspec.convert(pod, Pod))
+        if not required.allow_all and not required.allow(msgspec.convert(self.node, Node)):
+            why = "node(s) didn't match Pod's node affinity/selector"
+            return PodRefusal("NodeAffinity", f"Predicate NodeAffinity failed: {why}")
+        taken = [port for ports in self._ports.values() for port in ports]
+        if any(_collide(port, other) for port in host_ports_of(pod) for other in taken):
+            why = "node(s) didn't have free ports for the requested pod ports"
+            return PodRefusal("NodePorts", f"Predicate NodePorts failed: {why}")
+        return None
+
+    def take(self, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        if uid not in self._held:
+            if ports := host_ports_of(pod):
+                self._ports[uid] = ports
+            amounts = self._held[uid] = requests_of(pod)
+            for name, amount in amounts.items():
+                self._used[name] = self._used.get(name, 0) + amount
+
+    def give_back(self, uid: str) -> None:
+        self._ports.pop(uid, None)
+        self._numbers.pop(uid, None)
+        for name, amount in self._held.pop(uid, {}).items():
+            self._used[name] -= amount
+
+
+# -- pods -------------------------------------------------------------------------------------------------------------
+
 
 _SLICE = 20
 
@@ -31,35 +129,13 @@ class PodTimings(msgspec.Struct, frozen=True):
     """How long pods of Jobs run that do not say."""
 
 
-class _Host:
-    """One node, as its pods see it."""
-
-    __slots__ = ("address", "capacity", "network", "node", "taken")
-
-    def __init__(self) -> None:
-        self.capacity = NodeAccount()
-        self.node: Object = {}
-        self.address = ""
-        self.network = ""
-        self.taken: dict[str, int] = {}
-
-    def address_for(self, uid: str) -> str:
-        """An address of the node's range that no other pod here has."""
-        number = self.taken.get(uid)
-        if number is None:
-            used = set(self.taken.values())
-            number = next((n for n in range(2, 255) if n not in used), 254)
-            self.taken[uid] = number
-        return f"{self.network}.{number}"
-
-
 class HollowPods:
     """Runs the pods of many nodes. What happens next to a pod is always read from the pod itself."""
 
     def __init__(self, api: Api, rng: random.Random, timings: PodTimings, *, events: bool) -> None:
         self._api, self._rng, self._timings = api, rng, timings
         self._recorder = Recorder(api, "kubelet") if events else None
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, NodeAccount] = {}
         self._on_node: dict[str, dict[str, Key]] = {}
         self._paused: set[str] = set()
         self._dirty: dict[tuple[Key, str], None] = {}
@@ -68,7 +144,7 @@ class HollowPods:
     # -- nodes --------------------------------------------------------------------------------------------------------
 
     def observe_node(self, node: Object) -> None:
-        host = self._hosts.setdefault(node["metadata"]["name"], _Host())
+        host = self._hosts.setdefault(node["metadata"]["name"], NodeAccount())
         status = node.get("status") or {}
         host.node = node
         addresses = status.get("addresses") or ()
@@ -141,20 +217,20 @@ class HollowPods:
             return
         if is_finished(pod):
             return
-        host.capacity.take(pod)
+        host.take(pod)
         if pod["status"]["phase"] == "Pending":
             if ("start", *_identity(pod)) not in self._timers:
                 self._timers.at(now + self._startup(pod), ("start", *_identity(pod)))
         else:
             self._keep_running(pod)
 
-    def _admit(self, pod: Object, host: _Host, now: float) -> None:
-        refusal = host.capacity.refusal(pod, host.node)
+    def _admit(self, pod: Object, host: NodeAccount, now: float) -> None:
+        refusal = host.refusal(pod)
         if refusal is not None:
             self._write(pod, pod_status.rejected(pod, *refusal, self._api.stamps.now()))
             self._record_warning(pod, *refusal)
             return
-        host.capacity.take(pod)
+        host.take(pod)
         self._timers.at(now + self._startup(pod), ("start", *_identity(pod)))
         self._write(pod, pod_status.creating(pod, host.address, self._api.stamps.now()))
 
@@ -235,8 +311,7 @@ class HollowPods:
     def _free(self, node: str, uid: str) -> None:
         host = self._hosts.get(node)
         if host is not None:
-            host.capacity.give_back(uid)
-            host.taken.pop(uid, None)
+            host.give_back(uid)
 
     def _write(self, pod: Object, status: Object) -> Object:
         changed = {**pod, "status": status}

@@ -32,10 +32,7 @@ _NAMED_SCALARS = {
     "microTime": f"{_META}.MicroTime",
 }
 _SPELLED: dict[Version, dict[str, Object]] = {
-    2: {
-        _QUANTITY: {"type": "string"},
-        _INT_OR_STRING: {"type": "string", "format": "int-or-string"},
-    },
+    2: {_QUANTITY: {"type": "string"}, _INT_OR_STRING: {"type": "string", "format": "int-or-string"}},
     3: {
         _QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
         _INT_OR_STRING: {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},

@@ -15,11 +15,7 @@ RETAIN_KEYS = "$retainKeys"
 DELETE_FROM_LIST = "$deleteFromPrimitiveList"
 SET_ORDER = "$setElementOrder"
 
-WITHOUT_STRATEGIC = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/apply-patch+yaml",
-)
+WITHOUT_STRATEGIC = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 """What a custom resource can be patched with: its schema does not say how its lists merge."""
 
 

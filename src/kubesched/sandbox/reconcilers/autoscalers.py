@@ -6,9 +6,8 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import AUTOSCALERS, Object, Resource
 from kubesched.controllers.autoscaling import Advice, Load, MetricError, Past, advice, limited, window
 from kubesched.sandbox.api import Api, ApiEvent, selection
-from kubesched.sandbox.api.subresources import with_condition
+from kubesched.sandbox.api.conditions import condition, is_ready, with_condition
 from kubesched.sandbox.api.usage import Usage, amount_of, requests_of
-from kubesched.sandbox.reconcilers.conditions import condition, is_ready
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, ObjectReconciler, key_of
 

@@ -9,10 +9,9 @@ import msgspec
 
 from kubesched.api.kinds import DAEMON_SETS, NODES, PODS, Object
 from kubesched.api.node import Node
-from kubesched.controllers.daemon_sets import Eligibility, daemon_pod, target_of
-from kubesched.controllers.pod_templates import share_of
+from kubesched.controllers.pod_templates import Eligibility, daemon_pod, share_of, target_of
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.reconcilers.conditions import (
+from kubesched.sandbox.api.conditions import (
     available_at,
     is_active,
     is_available,
@@ -22,7 +21,7 @@ from kubesched.sandbox.reconcilers.conditions import (
     next_available,
 )
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import Owned, PodControl, Revisions, hash_in, owner_key, revision_of
+from kubesched.sandbox.reconcilers.ownership import Owned, PodControl, Revisions, hash_in, revision_of
 from kubesched.sandbox.reconcilers.reconciler import Key, ObjectReconciler, key_of
 
 _BATCH = 100
@@ -44,11 +43,8 @@ class DaemonSets(ObjectReconciler):
         self._control = PodControl(api, DAEMON_SETS, self._recorder)
 
     def observe(self, event: ApiEvent) -> None:
-        if event.resource.path == DAEMON_SETS.path:
-            self.queue.add(key_of(event.object))
-        elif event.resource.path == PODS.path:
-            if (key := owner_key(event.object, DAEMON_SETS)) is not None:
-                self.queue.add(key)
+        if event.resource.path != NODES.path:
+            super().observe(event)
         elif event.old is None or event.type == "DELETED" or _face(event.old) != _face(event.object):
             for daemon_set in self.api.select(DAEMON_SETS):
                 self.queue.add(key_of(daemon_set))
@@ -67,7 +63,7 @@ class DaemonSets(ObjectReconciler):
 
     def _by_node(self, daemon_set: Object) -> dict[str, list[Object]]:
         found: dict[str, list[Object]] = {}
-        for pod in self._pods.of(daemon_set):
+        for pod in self._pods.owned_by(daemon_set):
             if (target := target_of(pod)) is not None:
                 found.setdefault(target, []).append(pod)
         return found
@@ -167,7 +163,7 @@ class DaemonSets(ObjectReconciler):
         }
         always = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
         self.write_counts(DAEMON_SETS, daemon_set, status, always=always)
-        in_use = {f"{key[1]}-{revision_of(pod)}" for pod in self._pods.of(daemon_set)}
+        in_use = {f"{key[1]}-{revision_of(pod)}" for pod in self._pods.owned_by(daemon_set)}
         self._revisions.forget(daemon_set, {*in_use, f"{key[1]}-{revision_hash}"})
         return next_available((available_at(pod, patience) for pods in serving for pod in pods), now)
 

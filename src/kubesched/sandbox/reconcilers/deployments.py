@@ -1,4 +1,4 @@
-"""Deployments: from one pod template to the next, without losing more pods than allowed."""
+"""Deployments: from one pod template to the next, without losing more pods than allowed, and their status."""
 
 from __future__ import annotations
 
@@ -8,13 +8,153 @@ from kubesched.controllers import rollout
 from kubesched.controllers.pod_templates import is_same_template
 from kubesched.controllers.rollout import DESIRED, MAXIMUM, REVISION, new_replica_set, size
 from kubesched.sandbox.api import Api, ApiEvent
+from kubesched.sandbox.api.conditions import (
+    condition,
+    condition_of,
+    is_finished,
+    is_terminating,
+    with_condition,
+    without_condition,
+)
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.reconcilers import deployment_status
-from kubesched.sandbox.reconcilers.conditions import is_finished, is_terminating
-from kubesched.sandbox.reconcilers.deployment_status import RolloutProgress
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import Owned, is_terminating_namespace, owner_key
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, ObjectReconciler, key_of
+from kubesched.sandbox.reconcilers.ownership import Owned, is_terminating_namespace
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, ObjectReconciler, key_of, owner_key
+
+_FOREVER = 2**31 - 1
+
+
+class RolloutProgress:
+    """What one step of a rollout did, for the Progressing condition."""
+
+    reason = ""
+    message = ""
+
+    def note(self, reason: str, message: str) -> None:
+        self.reason, self.message = reason, message
+
+
+def is_complete(deployment: Object) -> bool:
+    """Whether every pod is of the newest template and available, and no other is left."""
+    status, replicas = deployment.get("status") or {}, deployment["spec"]["replicas"]
+    counts = (status.get(key, 0) for key in ("updatedReplicas", "replicas", "availableReplicas"))
+    return all(count == replicas for count in counts) and _is_observed(deployment)
+
+
+def _is_observed(deployment: Object) -> bool:
+    observed: int = (deployment.get("status") or {}).get("observedGeneration", 0)
+    return bool(observed >= deployment["metadata"]["generation"])
+
+
+def status_of(
+    deployment: Object, newest: Object | None, olds: list[Object], progress: RolloutProgress, now: float, stamp: str
+) -> Object:
+    """The status that the ReplicaSets add up to."""
+    old = deployment.get("status") or {}
+    every = [*olds, *([newest] if newest is not None else [])]
+    counts = {
+        "replicas": _sum(every, "replicas"),
+        "updatedReplicas": _sum([newest] if newest is not None else [], "replicas"),
+        "readyReplicas": _sum(every, "readyReplicas"),
+        "availableReplicas": _sum(every, "availableReplicas"),
+        "unavailableReplicas": max(0, rollout.total(every) - _sum(every, "availableReplicas")),
+    }
+    status = {
+        "observedGeneration": deployment["metadata"]["generation"],
+        **{key: count for key, count in counts.items() if count},
+    }
+    if old.get("collisionCount"):
+        status["collisionCount"] = old["collisionCount"]
+    conditions = old.get("conditions") or []
+    conditions = with_condition(conditions, _availability(deployment, counts["availableReplicas"]), stamp)
+    failed = next((each for each in every if condition_of(each, "ReplicaFailure")), None)
+    conditions = without_condition(conditions, "ReplicaFailure")
+    if failed is not None:
+        conditions = with_condition(conditions, condition_of(failed, "ReplicaFailure") or {}, stamp)
+    changed = any(old.get(key, 0) != counts[key] for key in counts if key != "unavailableReplicas")
+    news = _progress({**deployment, "status": {**status, "conditions": conditions}}, newest, progress, changed, now)
+    if news is not None:
+        conditions = with_condition(conditions, {**news, "lastUpdateTime": stamp}, stamp)
+    status["conditions"] = [_timed(each, stamp) for each in conditions]
+    return status
+
+
+def _timed(given: Object, stamp: str) -> Object:
+    timed = {key: value for key, value in given.items() if key != "lastProbeTime"}
+    timed.setdefault("lastUpdateTime", given.get("lastTransitionTime", stamp))
+    return timed
+
+
+def _sum(replica_sets: list[Object], key: str) -> int:
+    return sum((each.get("status") or {}).get(key, 0) for each in replica_sets)
+
+
+def _availability(deployment: Object, available: int) -> Object:
+    kept: Object = condition_of(deployment, "Available") or {}
+    if available >= deployment["spec"]["replicas"] - rollout.max_unavailable(deployment):
+        message = "Deployment has minimum availability."
+        available_now = condition("Available", "True", "MinimumReplicasAvailable", message)
+    else:
+        reason, message = "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+        available_now = condition("Available", "False", reason, message)
+    if kept.get("status") == available_now["status"] and "lastUpdateTime" in kept:
+        available_now["lastUpdateTime"] = kept["lastUpdateTime"]
+    return available_now
+
+
+def _progress(
+    deployment: Object, newest: Object | None, progress: RolloutProgress, changed: bool, now: float
+) -> Object | None:
+    """The new Progressing condition; None where the one that is there still holds."""
+    current = condition_of(deployment, "Progressing")
+    reason = (current or {}).get("reason")
+    if _deadline(deployment) is None:
+        return None
+    if deployment["spec"].get("paused"):
+        paused = _progressing("Unknown", "DeploymentPaused", "Deployment is paused")
+        return None if reason == paused["reason"] else paused
+    if reason == "DeploymentPaused":
+        return _progressing("Unknown", "DeploymentResumed", "Deployment is resumed")
+    if progress.reason == "ReplicaSetCreateError":
+        return _progressing("False", progress.reason, progress.message)
+    name = f'ReplicaSet "{newest["metadata"]["name"]}"' if newest is not None else "Deployment"
+    if is_complete(deployment) and newest is not None:
+        done = _progressing("True", "NewReplicaSetAvailable", f"{name} has successfully progressed.")
+        return None if current and all(current.get(key) == done[key] for key in ("reason", "message")) else done
+    if progress.reason == "NewReplicaSetCreated":
+        return _progressing("True", progress.reason, progress.message)
+    if changed and current is not None:
+        return _progressing("True", "ReplicaSetUpdated", f"{name} is progressing.")
+    if current is None:
+        return _progressing("True", progress.reason, progress.message) if progress.reason else None
+    due = next_deadline(deployment, float("-inf"))
+    if due is not None and due <= now:
+        return _progressing("False", "ProgressDeadlineExceeded", f"{name} has timed out progressing.")
+    return None
+
+
+def _progressing(status: str, reason: str, message: str) -> Object:
+    return condition("Progressing", status, reason, message)
+
+
+def _deadline(deployment: Object) -> int | None:
+    deadline: int | None = deployment["spec"].get("progressDeadlineSeconds")
+    return None if deadline in (None, _FOREVER) else deadline
+
+
+def next_deadline(deployment: Object, now: float) -> float | None:
+    """When a rollout that is under way counts as stuck."""
+    current, deadline = condition_of(deployment, "Progressing"), _deadline(deployment)
+    if current is None or deadline is None or current["status"] != "True" or is_complete(deployment):
+        return None
+    if current["reason"] == "NewReplicaSetAvailable":
+        return None
+    due = seconds_of(current["lastUpdateTime"]) + deadline
+    return due if due > now else None
+
+
+# -- steps ------------------------------------------------------------------------------------------------------------
+
 
 _HISTORY = "deployment.kubernetes.io/revision-history"
 _OWN_ANNOTATIONS = frozenset((REVISION, DESIRED, MAXIMUM, _HISTORY, "kubectl.kubernetes.io/last-applied-configuration"))
@@ -29,13 +169,10 @@ class Deployments(ObjectReconciler):
         self._recorder = Recorder(api, "deployment-controller")
 
     def observe(self, event: ApiEvent) -> None:
-        if event.resource.path == DEPLOYMENTS.path:
-            self.queue.add(key_of(event.object))
-        elif event.resource.path == PODS.path:
-            if event.type == "DELETED":
-                self._observe_end(event.object)
-        elif (key := owner_key(event.object, DEPLOYMENTS)) is not None:
-            self.queue.add(key)
+        if event.resource.path != PODS.path:
+            super().observe(event)
+        elif event.type == "DELETED":
+            self._observe_end(event.object)
 
     def _observe_end(self, pod: Object) -> None:
         """Before new pods replace all old ones at once, the last old one must be gone."""
@@ -79,7 +216,7 @@ class Deployments(ObjectReconciler):
         if newest is None:
             return self._create(deployment, olds, rollout.first_size(deployment, olds), progress)
         newest, deployment = self._annotated(deployment, newest, olds)
-        progress.found(newest)
+        progress.note("FoundNewReplicaSet", f'Found new replica set "{newest["metadata"]["name"]}"')
         wanted = rollout.next_new_size(deployment, newest, olds)
         if wanted != size(newest):
             self._resize(deployment, newest, wanted)
@@ -96,13 +233,13 @@ class Deployments(ObjectReconciler):
         busy = [each for each in olds if size(each)]
         for each in busy:
             self._resize(deployment, each, 0)
-        remaining = (pod for each in olds for pod in self._pods.of(each))
+        remaining = (pod for each in olds for pod in self._pods.owned_by(each))
         if busy or any(not is_finished(pod) for pod in remaining):
             return deployment
         if newest is None:
             return self._create(deployment, olds, deployment["spec"]["replicas"], progress)
         newest, deployment = self._annotated(deployment, newest, olds)
-        progress.found(newest)
+        progress.note("FoundNewReplicaSet", f'Found new replica set "{newest["metadata"]["name"]}"')
         if size(newest) != deployment["spec"]["replicas"]:
             self._resize(deployment, newest, deployment["spec"]["replicas"])
         return deployment
@@ -111,7 +248,7 @@ class Deployments(ObjectReconciler):
 
     def _was_scaled(self, deployment: Object) -> bool:
         wanted = str(deployment["spec"]["replicas"])
-        active = [each for each in self._replica_sets.of(deployment) if size(each)]
+        active = [each for each in self._replica_sets.owned_by(deployment) if size(each)]
         return any((each["metadata"].get("annotations") or {}).get(DESIRED, wanted) != wanted for each in active)
 
     def _scale(self, deployment: Object, newest: Object | None, olds: list[Object]) -> None:
@@ -153,7 +290,7 @@ class Deployments(ObjectReconciler):
 
     def _sets(self, deployment: Object) -> tuple[Object | None, list[Object]]:
         """The ReplicaSet of the template that is wanted, if there is one, and the others from oldest to newest."""
-        every = sorted(self._replica_sets.of(deployment), key=_age)
+        every = sorted(self._replica_sets.owned_by(deployment), key=_age)
         template = deployment["spec"]["template"]
         newest = next((each for each in every if is_same_template(each["spec"]["template"], template)), None)
         return newest, [each for each in every if each is not newest]
@@ -166,9 +303,10 @@ class Deployments(ObjectReconciler):
             created = self.api.create(REPLICA_SETS, deployment["metadata"]["namespace"], replica_set, manager=MANAGER)
         except ApiError as error:
             return self._not_created(deployment, error, progress)
-        progress.created(created)
+        name = created["metadata"]["name"]
+        progress.note("NewReplicaSetCreated", f'Created new replica set "{name}"')
         if replicas:
-            self._record_scaling(deployment, created["metadata"]["name"], 0, replicas)
+            self._record_scaling(deployment, name, 0, replicas)
         return self._with_revision(deployment, revision)
 
     def _not_created(self, deployment: Object, error: ApiError, progress: RolloutProgress) -> Object:
@@ -179,7 +317,7 @@ class Deployments(ObjectReconciler):
             status = deployment.get("status") or {}
             counted = {**status, "collisionCount": status.get("collisionCount", 0) + 1}
             return self.write_status(DEPLOYMENTS, deployment, counted)
-        progress.failed(error.message)
+        progress.note("ReplicaSetCreateError", error.message)
         self._recorder.warning(DEPLOYMENTS, deployment, "ReplicaSetCreateError", error.message)
         return deployment
 
@@ -209,7 +347,7 @@ class Deployments(ObjectReconciler):
     def _forget_history(self, deployment: Object) -> None:
         limit = deployment["spec"].get("revisionHistoryLimit")
         newest, olds = self._sets(deployment)
-        if limit is None or newest is None or not deployment_status.is_complete(deployment):
+        if limit is None or newest is None or not is_complete(deployment):
             return
         idle = [each for each in olds if not size(each) and not (each.get("status") or {}).get("replicas")]
         for each in sorted(idle, key=_revision)[: max(0, len(idle) - limit)]:
@@ -218,9 +356,9 @@ class Deployments(ObjectReconciler):
 
     def _report(self, deployment: Object, progress: RolloutProgress, now: float) -> float | None:
         newest, olds = self._sets(deployment)
-        status = deployment_status.status_of(deployment, newest, olds, progress, now, self.api.stamps.now())
+        status = status_of(deployment, newest, olds, progress, now, self.api.stamps.now())
         deployment = self.write_status(DEPLOYMENTS, deployment, status)
-        return deployment_status.next_deadline(deployment, now)
+        return next_deadline(deployment, now)
 
 
 def _revision(replica_set: Object) -> int:

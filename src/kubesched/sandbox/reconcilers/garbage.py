@@ -6,30 +6,21 @@ from collections import OrderedDict
 
 import msgspec
 
-from kubesched.admission.kinds import SERVED
-from kubesched.admission.pod_groups import PROTECTION
+from kubesched.admission import SERVED
+from kubesched.admission.policy import PROTECTION
+from kubesched.api import kinds
 from kubesched.api.api_error import ApiError
-from kubesched.api.kinds import (
-    CORE_EVENTS,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    EVENTS,
-    NODES,
-    OLDER_AUTOSCALERS,
-    POD_GROUPS,
-    PODS,
-    Object,
-    Resource,
-)
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
-from kubesched.sandbox.reconcilers.conditions import condition, is_finished, is_terminating
+from kubesched.sandbox.api.conditions import condition, is_finished, is_terminating
+from kubesched.sandbox.api.reading import FOREGROUND, ORPHAN
 from kubesched.sandbox.reconcilers.ownership import Grouped
 from kubesched.sandbox.reconcilers.reconciler import Key, KeyedReconciler, ObjectReconciler, key_of
 
 _COLLECTED = tuple(
     resource
     for resource in SERVED
-    if "delete" in resource.verbs and resource not in (CORE_EVENTS, EVENTS, OLDER_AUTOSCALERS)
+    if "delete" in resource.verbs and resource not in (kinds.CORE_EVENTS, kinds.EVENTS, kinds.OLDER_AUTOSCALERS)
 )
 
 
@@ -64,7 +55,7 @@ class GarbageCollector(KeyedReconciler):
         self._new_definitions = True
 
     def observe(self, event: ApiEvent) -> None:
-        if event.resource.path == CUSTOM_RESOURCE_DEFINITIONS.path:
+        if event.resource.path == kinds.CUSTOM_RESOURCE_DEFINITIONS.path:
             self._new_definitions = True
         uid = event.object["metadata"]["uid"]
         if event.type == "DELETED":
@@ -200,20 +191,20 @@ KEPT = 12_500
 class PodGarbage(ObjectReconciler):
     """Removes pods on nodes that are gone, and the oldest ended pods beyond a number."""
 
-    def __init__(self, api: Api, *, kept: int = KEPT) -> None:
-        super().__init__(api, PODS, NODES)
+    def __init__(self, api: Api, pods_by_node: Grouped, *, kept: int = KEPT) -> None:
+        super().__init__(api, kinds.PODS, kinds.NODES)
         self._kept = kept
         self._ended: OrderedDict[Key, None] = OrderedDict()
         self._missing: dict[str, float] = {}
         """Since when a node that pods are on has been missing."""
-        self._by_node: dict[str, set[Key]] = {}
+        self._pods = pods_by_node
 
     def observe(self, event: ApiEvent) -> None:
-        if event.resource.path == NODES.path:
+        if event.resource.path == kinds.NODES.path:
             name = event.object["metadata"]["name"]
             if event.type == "DELETED":
-                for key in self._by_node.get(name, ()):
-                    self.queue.add(key)
+                for pod in self._pods.of(name):
+                    self.queue.add(key_of(pod))
             else:
                 self._missing.pop(name, None)
             return
@@ -221,13 +212,8 @@ class PodGarbage(ObjectReconciler):
         node = pod["spec"].get("nodeName")
         if event.type == "DELETED":
             self._ended.pop(key, None)
-            if node in self._by_node:
-                self._by_node[node].discard(key)
-                if not self._by_node[node]:
-                    del self._by_node[node]
             return
         if node and (event.old is None or not event.old["spec"].get("nodeName")):
-            self._by_node.setdefault(node, set()).add(key)
             self.queue.add(key)
         if is_finished(pod):
             self._ended[key] = None
@@ -240,7 +226,7 @@ class PodGarbage(ObjectReconciler):
             self._remove(pod)
             return None
         node = pod["spec"].get("nodeName")
-        if not node or self.api.find(NODES, "", node) is not None:
+        if not node or self.api.find(kinds.NODES, "", node) is not None:
             return None
         until = self._missing.setdefault(node, now) + _QUARANTINE
         if until > now:
@@ -252,22 +238,22 @@ class PodGarbage(ObjectReconciler):
         """A pod on a node that is gone has failed."""
         if not is_finished(pod):
             leaving = condition("DisruptionTarget", "True", "DeletionByPodGC", "PodGC: node no longer exists")
-            pod = self.write_condition(PODS, pod, leaving, phase="Failed")
+            pod = self.write_condition(kinds.PODS, pod, leaving, phase="Failed")
         self._remove(pod)
 
     def _remove(self, pod: Object) -> None:
-        self.api.delete(PODS, *key_of(pod), grace=0, uid=pod["metadata"]["uid"])
+        self.api.delete(kinds.PODS, *key_of(pod), grace=0, uid=pod["metadata"]["uid"])
 
 
 class PodGroupProtection(ObjectReconciler):
     """Drops the finalizer, which every new group gets, once nobody needs the group."""
 
     def __init__(self, api: Api) -> None:
-        super().__init__(api, POD_GROUPS, PODS)
-        self._members = Grouped(api, PODS, _group_of)
+        super().__init__(api, kinds.POD_GROUPS, kinds.PODS)
+        self._members = Grouped(api, kinds.PODS, _group_of)
 
     def observe(self, event: ApiEvent) -> None:
-        if event.resource.path == POD_GROUPS.path:
+        if event.resource.path == kinds.POD_GROUPS.path:
             if is_terminating(event.object):
                 self.queue.add(key_of(event.object))
         elif event.type == "DELETED" or is_finished(event.object):
@@ -281,7 +267,7 @@ class PodGroupProtection(ObjectReconciler):
             return None
         is_held = PROTECTION in (group["metadata"].get("finalizers") or ())
         if is_held and all(map(is_finished, self._members.of("/".join(key)))):
-            self.drop_finalizer(POD_GROUPS, group, PROTECTION)
+            self.drop_finalizer(kinds.POD_GROUPS, group, PROTECTION)
         return None
 
 

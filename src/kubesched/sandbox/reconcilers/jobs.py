@@ -1,26 +1,39 @@
-"""Jobs: pods that run to an end, and the Workloads and PodGroups of those whose pods run all or not at all."""
+"""Jobs, with the Workloads and PodGroups of those whose pods run all or not at all, and CronJobs."""
 
 from __future__ import annotations
 
 from itertools import islice
 
-from kubesched.api.kinds import JOBS, POD_GROUPS, PODS, WORKLOADS, Object, Resource
-from kubesched.controllers.job_groups import JobGroups, grouped, job_named_by, workload_named_by
-from kubesched.controllers.jobs import Indexes, index_of, new_pods, wanted_pods
+from kubesched.api.api_error import ApiError
+from kubesched.api.kinds import CRON_JOBS, JOBS, POD_GROUPS, PODS, WORKLOADS, Object, Resource
+from kubesched.controllers.jobs import (
+    Indexes,
+    JobGroups,
+    beyond_history,
+    due,
+    grouped,
+    index_of,
+    job_named_by,
+    new_pods,
+    scheduled_job,
+    wanted_pods,
+    workload_named_by,
+)
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import (
+from kubesched.sandbox.api.conditions import (
     condition,
     is_active,
     is_finished,
     is_ready,
     is_terminating,
     is_true,
+    with_condition,
+    with_conditions,
 )
+from kubesched.sandbox.api.stamps import seconds_of, timestamp
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import Grouped, Owned, PodControl, owner_key
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.ownership import Grouped, Owned, PodControl
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, ObjectReconciler, key_of, owner_key
 
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _BATCH = 50
@@ -42,7 +55,7 @@ class Jobs(KeyedReconciler):
         if event.resource.path == JOBS.path:
             self.queue.add(key_of(event.object))
             if event.type == "DELETED":
-                for pod in self._pods.of(event.object):
+                for pod in self._pods.owned_by(event.object):
                     self.queue.add(("pod/" + pod["metadata"]["namespace"], pod["metadata"]["name"]))
         elif (key := owner_key(event.object, JOBS)) is not None:
             self.queue.add(key)
@@ -57,9 +70,9 @@ class Jobs(KeyedReconciler):
         if job is None:
             return None
         if is_true(job, "Complete") or is_true(job, "Failed"):
-            self._release(self._pods.of(job))
+            self._release(self._pods.owned_by(job))
             return self._expire(job, now)
-        pods = self._pods.of(job)
+        pods = self._pods.owned_by(job)
         job = self._count(job)
         if is_terminating(job):
             return None
@@ -70,7 +83,7 @@ class Jobs(KeyedReconciler):
 
     def _count(self, job: Object) -> Object:
         """Add pods that ended since the last look to the counts, then let go of them."""
-        ended = [pod for pod in self._pods.of(job) if _is_held(pod) and (is_finished(pod) or is_terminating(pod))]
+        ended = [pod for pod in self._pods.owned_by(job) if _is_held(pod) and (is_finished(pod) or is_terminating(pod))]
         if not ended:
             return job
         status = dict(job.get("status") or {})
@@ -128,7 +141,7 @@ class Jobs(KeyedReconciler):
         return min((time for time in (again, deadline) if time is not None), default=None)
 
     def _active(self, job: Object) -> list[Object]:
-        return [pod for pod in self._pods.of(job) if is_active(pod)]
+        return [pod for pod in self._pods.owned_by(job) if is_active(pod)]
 
     def _failure(
         self, job: Object, status: Object, active: list[Object], deadline: float | None, now: float
@@ -183,7 +196,7 @@ class Jobs(KeyedReconciler):
 
     def _backoff(self, job: Object, status: Object) -> float:
         """When the next pod may be created: after failures in a row, each time twice as late."""
-        failed = [pod for pod in self._pods.of(job) if (pod.get("status") or {}).get("phase") == "Failed"]
+        failed = [pod for pod in self._pods.owned_by(job) if (pod.get("status") or {}).get("phase") == "Failed"]
         if not failed or not status.get("failed"):
             return float("-inf")
         last = max(_ended(pod) for pod in failed)
@@ -220,7 +233,7 @@ class Jobs(KeyedReconciler):
         return None
 
     def _report(self, job: Object, status: Object, active: list[Object]) -> None:
-        leaving = sum(is_terminating(pod) and not is_finished(pod) for pod in self._pods.of(job))
+        leaving = sum(is_terminating(pod) and not is_finished(pod) for pod in self._pods.owned_by(job))
         counts = {"active": len(active), "ready": sum(map(is_ready, active)), "terminating": leaving}
         status = {**status, **counts, "uncountedTerminatedPods": {}}
         dropped = ("active", "succeeded", "failed")
@@ -230,10 +243,8 @@ class Jobs(KeyedReconciler):
 
 def _ended_by(status: Object, kinds: tuple[str, str], reason: str, message: str, stamp: str) -> list[Object]:
     """The conditions of a job that comes to an end: the cause, and the end itself."""
-    conditions = status.get("conditions") or []
-    for kind in kinds:
-        conditions = with_condition(conditions, condition(kind, "True", reason, message), stamp)
-    return conditions
+    new = [condition(kind, "True", reason, message) for kind in kinds]
+    return with_conditions(status.get("conditions") or [], new, stamp)
 
 
 def _is_held(pod: Object) -> bool:
@@ -284,3 +295,105 @@ def job_groups_of(api: Api, recorder: Recorder) -> JobGroups:
 
 def _key(obj: Object, name: str) -> tuple[str, ...]:
     return (f"{obj['metadata']['namespace']}/{name}",) if name else ()
+
+
+# -- CronJobs: the Job of each time that has come ---------------------------------------------------------------------
+
+
+class CronJobs(ObjectReconciler):
+    """Follows the schedule of every CronJob. What was missed counts once, the latest time of it."""
+
+    def __init__(self, api: Api, jobs: Owned) -> None:
+        super().__init__(api, CRON_JOBS, JOBS)
+        self._jobs = jobs
+        self._recorder = Recorder(api, "cronjob-controller")
+
+    def sync_object(self, cron_job: Object, now: float) -> float | None:
+        if is_terminating(cron_job):
+            return None
+        jobs = self._jobs.owned_by(cron_job)
+        status = self._seen(cron_job, jobs)
+        self._tidy(cron_job, jobs)
+        again = None
+        if not cron_job["spec"].get("suspend"):
+            again = self._follow(cron_job, status, jobs, now)
+        self.write_status(CRON_JOBS, cron_job, status)
+        return again
+
+    def _seen(self, cron_job: Object, jobs: list[Object]) -> Object:
+        """The status with the Jobs that are still at work."""
+        status = {**(cron_job.get("status") or {})}
+        by_uid = {job["metadata"]["uid"]: job for job in jobs}
+        before = {reference["uid"] for reference in status.pop("active", None) or ()}
+        for uid in before & by_uid.keys():
+            job = by_uid[uid]
+            if (ending := _ending(job)) is not None:
+                message = f"Saw completed job: {job['metadata']['name']}, condition: {ending}"
+                self._recorder.normal(CRON_JOBS, cron_job, "SawCompletedJob", message)
+                finished = job["status"].get("completionTime")
+                if finished and ending == "Complete":
+                    status["lastSuccessfulTime"] = max(finished, status.get("lastSuccessfulTime", ""))
+        if active := [_reference(job) for job in jobs if _ending(job) is None and not is_terminating(job)]:
+            status["active"] = active
+        return status
+
+    def _tidy(self, cron_job: Object, jobs: list[Object]) -> None:
+        spec = cron_job["spec"]
+        limits = {"Complete": spec.get("successfulJobsHistoryLimit"), "Failed": spec.get("failedJobsHistoryLimit")}
+        for ending, limit in limits.items():
+            ended = [job for job in jobs if _ending(job) == ending and not is_terminating(job)]
+            for job in beyond_history(ended, limit):
+                self._delete(cron_job, job)
+
+    def _delete(self, cron_job: Object, job: Object) -> None:
+        self.api.delete(JOBS, *key_of(job), propagation="Background", uid=job["metadata"]["uid"])
+        self._recorder.normal(CRON_JOBS, cron_job, "SuccessfulDelete", f"Deleted job {job['metadata']['name']}")
+
+    def _follow(self, cron_job: Object, status: Object, jobs: list[Object], now: float) -> float | None:
+        """Create the Job that is due, if one is. Returns when the next one will be."""
+        spec = cron_job["spec"]
+        since = seconds_of(status.get("lastScheduleTime") or cron_job["metadata"]["creationTimestamp"])
+        deadline = spec.get("startingDeadlineSeconds")
+        if deadline is not None:
+            since = max(since, now - deadline)
+        found = due(cron_job, since, now)
+        if found.last is None:
+            return found.next
+        if status.get("active") and spec["concurrencyPolicy"] == "Forbid":
+            message = "Not starting job because prior execution is running and concurrency policy is Forbid"
+            self._recorder.normal(CRON_JOBS, cron_job, "JobAlreadyActive", message)
+            return found.next
+        if spec["concurrencyPolicy"] == "Replace":
+            for job in jobs:
+                if _ending(job) is None and not is_terminating(job):
+                    self._delete(cron_job, job)
+            status.pop("active", None)
+        self._start(cron_job, status, found.last)
+        return found.next
+
+    def _start(self, cron_job: Object, status: Object, when: float) -> None:
+        wanted = scheduled_job(cron_job, when, timestamp)
+        namespace = cron_job["metadata"]["namespace"]
+        try:
+            job = self.api.create(JOBS, namespace, wanted, manager=MANAGER)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                message = f"Error creating job: {error.message}"
+                self._recorder.warning(CRON_JOBS, cron_job, "FailedCreate", message)
+                raise
+        else:
+            message = f"Created job {job['metadata']['name']}"
+            self._recorder.normal(CRON_JOBS, cron_job, "SuccessfulCreate", message)
+            status["active"] = [*(status.get("active") or ()), _reference(job)]
+        status["lastScheduleTime"] = timestamp(when)
+
+
+def _ending(job: Object) -> str | None:
+    """How a Job has ended; None while it is at work."""
+    return next((ending for ending in ("Complete", "Failed") if is_true(job, ending)), None)
+
+
+def _reference(job: Object) -> Object:
+    metadata = job["metadata"]
+    identity = {key: metadata[key] for key in ("namespace", "name", "uid", "resourceVersion")}
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, **identity}

@@ -11,9 +11,16 @@ from kubesched.api.node import Taint
 from kubesched.api.pod import Toleration
 from kubesched.api.tolerations import tolerates
 from kubesched.sandbox.api import Api, ApiEvent
+from kubesched.sandbox.api.conditions import (
+    condition,
+    condition_of,
+    is_active,
+    is_finished,
+    is_ready,
+    is_true,
+    with_condition,
+)
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.api.subresources import with_condition
-from kubesched.sandbox.reconcilers.conditions import condition, condition_of, is_active, is_finished, is_ready, is_true
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Grouped
 from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, ObjectReconciler, key_of

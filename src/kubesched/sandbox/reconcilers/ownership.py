@@ -10,90 +10,7 @@ from kubesched.api.kinds import CONTROLLER_REVISIONS, PODS, Object, Resource
 from kubesched.controllers.pod_templates import REVISION_HASH, hash_of, owner_reference, revision_data
 from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, key_of
-
-
-def controller_of(obj: Object) -> Object | None:
-    """The owner reference of the controller that manages an object, if one does."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            found: Object = reference
-            return found
-    return None
-
-
-def is_controlled_by(obj: Object, owner: Object) -> bool:
-    reference = controller_of(obj)
-    return reference is not None and reference["uid"] == owner["metadata"]["uid"]
-
-
-def owner_key(obj: Object, resource: Resource) -> Key | None:
-    """The key of the controller of an object, if that is of this resource."""
-    reference = controller_of(obj)
-    if reference is None or reference["kind"] != resource.kind or reference["apiVersion"] != resource.api_version:
-        return None
-    return obj["metadata"]["namespace"], reference["name"]
-
-
-class Owned:
-    """The objects of one resource by the uid of their controller, and those that have none by namespace."""
-
-    def __init__(self, api: Api, resource: Resource) -> None:
-        self.resource = resource
-        self._api = api
-        self._by_owner: dict[str, dict[str, Object]] = {}
-        self._orphans: dict[str, dict[str, Object]] = {}
-        api.subscribe((resource,), self._observe)
-
-    def of(self, owner: Object) -> list[Object]:
-        """What this object controls, oldest first."""
-        return list(self._by_owner.get(owner["metadata"]["uid"], {}).values())
-
-    def orphans(self, namespace: str) -> list[Object]:
-        return list(self._orphans.get(namespace, {}).values())
-
-    def claim(self, resource: Resource, owner: Object, selector: Object) -> list[Object]:
-        """What the owner controls after taking in orphans that its selector matches and letting go of strangers."""
-        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            return self.of(owner)
-        matches = _matcher(selector)
-        going = "deletionTimestamp" in owner["metadata"]
-        for obj in [] if going else self.orphans(owner["metadata"]["namespace"]):
-            metadata = obj["metadata"]
-            if "deletionTimestamp" not in metadata and matches(metadata.get("labels") or {}):
-                others = metadata.get("ownerReferences") or []
-                self._rewrite(obj, [*others, owner_reference(resource, owner)])
-        for obj in self.of(owner):
-            metadata = obj["metadata"]
-            if "deletionTimestamp" not in metadata and not matches(metadata.get("labels") or {}):
-                others = [each for each in metadata["ownerReferences"] if each["uid"] != owner["metadata"]["uid"]]
-                self._rewrite(obj, others)
-        return self.of(owner)
-
-    def _rewrite(self, obj: Object, references: list[Object]) -> None:
-        metadata = obj["metadata"]
-        changed = {**obj, "metadata": {**metadata, "ownerReferences": references}}
-        self._api.update(self.resource, metadata["namespace"], metadata["name"], changed, manager=MANAGER)
-
-    def _observe(self, event: ApiEvent) -> None:
-        new, old = event.object, event.old
-        uid, before = new["metadata"]["uid"], None if old is None else self._place(old)
-        place = None if event.type == "DELETED" else self._place(new)
-        if before is not None and before != place:
-            holder, owner = before
-            kept = holder.get(owner, {})
-            kept.pop(uid, None)
-            if not kept:
-                holder.pop(owner, None)
-        if place is not None:
-            holder, owner = place
-            holder.setdefault(owner, {})[uid] = new
-
-    def _place(self, obj: Object) -> tuple[dict[str, dict[str, Object]], str]:
-        reference = controller_of(obj)
-        if reference is None:
-            return self._orphans, obj["metadata"].get("namespace", "")
-        return self._by_owner, reference["uid"]
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, controller_of, key_of
 
 
 def _matcher(selector: Object) -> Callable[[dict[str, str]], bool]:
@@ -131,6 +48,52 @@ class Grouped:
                     del self._members[group]
         for group in groups:
             self._members.setdefault(group, {})[uid] = event.object
+
+
+class Owned(Grouped):
+    """The objects of one resource by the uid of their controller, and those that have none by namespace."""
+
+    def __init__(self, api: Api, resource: Resource) -> None:
+        super().__init__(api, resource, _group_by_controller)
+        self.resource = resource
+        self._api = api
+
+    def owned_by(self, owner: Object) -> list[Object]:
+        """What this object controls, oldest first."""
+        return self.of(owner["metadata"]["uid"])
+
+    def claim(self, resource: Resource, owner: Object, selector: Object) -> list[Object]:
+        """What the owner controls after taking in orphans that its selector matches and letting go of strangers."""
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            return self.owned_by(owner)
+        matches = _matcher(selector)
+        going = "deletionTimestamp" in owner["metadata"]
+        for obj in [] if going else self.of(_orphans_of(owner["metadata"]["namespace"])):
+            metadata = obj["metadata"]
+            if "deletionTimestamp" not in metadata and matches(metadata.get("labels") or {}):
+                others = metadata.get("ownerReferences") or []
+                self._rewrite(obj, [*others, owner_reference(resource, owner)])
+        for obj in self.owned_by(owner):
+            metadata = obj["metadata"]
+            if "deletionTimestamp" not in metadata and not matches(metadata.get("labels") or {}):
+                others = [each for each in metadata["ownerReferences"] if each["uid"] != owner["metadata"]["uid"]]
+                self._rewrite(obj, others)
+        return self.owned_by(owner)
+
+    def _rewrite(self, obj: Object, references: list[Object]) -> None:
+        metadata = obj["metadata"]
+        changed = {**obj, "metadata": {**metadata, "ownerReferences": references}}
+        self._api.update(self.resource, metadata["namespace"], metadata["name"], changed, manager=MANAGER)
+
+
+def _group_by_controller(obj: Object) -> tuple[str]:
+    reference = controller_of(obj)
+    return (_orphans_of(obj["metadata"].get("namespace", "")) if reference is None else reference["uid"],)
+
+
+def _orphans_of(namespace: str) -> str:
+    """The group of the objects that nothing controls: no uid has a slash."""
+    return f"{namespace}/"
 
 
 class PodControl:
@@ -188,7 +151,7 @@ class Revisions:
 
     def template(self, owner: Object, name: str) -> Object | None:
         """The template of a revision by its name, if it is still known."""
-        for revision in self._owned.of(owner):
+        for revision in self._owned.owned_by(owner):
             if revision["metadata"]["name"] == name:
                 found: Object = dict(revision["data"]["spec"]["template"])
                 found.pop("$patch", None)
@@ -198,7 +161,7 @@ class Revisions:
     def forget(self, owner: Object, in_use: set[str]) -> None:
         """Drop revisions beyond the limit, oldest first, but for those that pods still have."""
         limit = owner["spec"].get("revisionHistoryLimit")
-        idle = [each for each in self._owned.of(owner) if each["metadata"]["name"] not in in_use]
+        idle = [each for each in self._owned.owned_by(owner) if each["metadata"]["name"] not in in_use]
         excess = len(idle) - (10 if limit is None else limit)
         for each in sorted(idle, key=number_of)[: max(0, excess)]:
             self._api.delete(CONTROLLER_REVISIONS, *key_of(each), uid=each["metadata"]["uid"])

@@ -1,4 +1,4 @@
-"""What a reconciler is: it remembers in a queue what changed, and does a bounded piece of work when called."""
+"""What reconcilers share: a queue of keys, timers, and writes of statuses and metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.api.subresources import with_condition
+from kubesched.sandbox.api.conditions import with_condition
 
 log = logging.getLogger(__name__)
 MANAGER = "kube-controller-manager"
@@ -210,6 +210,13 @@ class ObjectReconciler(KeyedReconciler):
         self.resource = resource
         self.watches = (resource, *others)
 
+    def observe(self, event: ApiEvent) -> None:
+        """Queue the object, or for one of the others the object that controls it."""
+        is_own = event.resource.path == self.resource.path
+        key = key_of(event.object) if is_own else owner_key(event.object, self.resource)
+        if key is not None:
+            self.queue.add(key)
+
     @abstractmethod
     def sync_object(self, obj: Object, now: float) -> float | None:
         """`sync` of an object that exists."""
@@ -222,3 +229,25 @@ class ObjectReconciler(KeyedReconciler):
 def key_of(obj: Object) -> Key:
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
+
+
+def controller_of(obj: Object) -> Object | None:
+    """The owner reference of the controller that manages an object, if one does."""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            found: Object = reference
+            return found
+    return None
+
+
+def is_controlled_by(obj: Object, owner: Object) -> bool:
+    reference = controller_of(obj)
+    return reference is not None and reference["uid"] == owner["metadata"]["uid"]
+
+
+def owner_key(obj: Object, resource: Resource) -> Key | None:
+    """The key of the controller of an object, if that is of this resource."""
+    reference = controller_of(obj)
+    if reference is None or reference["kind"] != resource.kind or reference["apiVersion"] != resource.api_version:
+        return None
+    return obj["metadata"]["namespace"], reference["name"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.api.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Object
 from kubesched.controllers.volumes import POD_CLAIM_NAME, resource_claim
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.reconcilers.conditions import is_finished, is_terminating
+from kubesched.sandbox.api.conditions import is_finished, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
 from kubesched.sandbox.reconcilers.ownership import Owned
 from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
@@ -71,7 +71,7 @@ class ResourceClaims(KeyedReconciler):
             self.write_status(PODS, pod, {**status, "resourceClaimStatuses": list(wanted.values())})
 
     def _claim_for(self, pod: Object, entry: Object) -> Object | None:
-        for claim in self._claims.of(pod):
+        for claim in self._claims.owned_by(pod):
             if (claim["metadata"].get("annotations") or {}).get(POD_CLAIM_NAME) == entry["name"]:
                 return claim
         namespace, template_name = pod["metadata"]["namespace"], entry["resourceClaimTemplateName"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.admission.volumes import choose_class
+from kubesched.admission.storage import choose_class
 from kubesched.api.kinds import (
     CSI_NODES,
     NODES,
@@ -23,10 +23,10 @@ from kubesched.controllers.volumes import (
     provisioned_volume,
 )
 from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.reconcilers.conditions import is_active, is_finished, is_terminating
+from kubesched.sandbox.api.conditions import is_active, is_finished, is_terminating
 from kubesched.sandbox.reconcilers.events import Recorder
-from kubesched.sandbox.reconcilers.ownership import Grouped, is_controlled_by
-from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, key_of
+from kubesched.sandbox.reconcilers.ownership import Grouped
+from kubesched.sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, is_controlled_by, key_of
 
 _PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _CLAIM_PROTECTION, _VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"

@@ -6,6 +6,7 @@ import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -99,13 +100,13 @@ class Table:
         if not self.history or self.history[-1].revision <= revision:
             return []
         history = list(self.history)
-        return history[bisect_right(history, revision, key=_revision_of) :]
+        return history[bisect_right(history, revision, key=attrgetter("revision")) :]
 
     def as_of(self, revision: int) -> list[StoredObject]:
         """The records as they were at a revision, in the order of their keys."""
-        state = {_key_of(record): record for record in self.ordered()}
+        state = {key_of(record.object): record for record in self.ordered()}
         for change in reversed(self.changes_after(revision)):
-            key = _key_of(change.record)
+            key = key_of(change.record.object)
             if change.old is None:
                 state.pop(key, None)
             else:
@@ -133,14 +134,6 @@ class Table:
 def key_of(obj: Object) -> Key:
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
-
-
-def _key_of(record: StoredObject) -> Key:
-    return key_of(record.object)
-
-
-def _revision_of(change: StoredChange) -> int:
-    return change.revision
 
 
 Listener = Callable[[StoredChange], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.resources import files
 from typing import Any, Literal
@@ -12,8 +12,7 @@ import msgspec
 from kubesched.admission.reading import value_at
 from kubesched.api.kinds import AUTOSCALERS, BUILT_IN, CORE_EVENTS, EVENTS, OLDER_AUTOSCALERS, Object, Resource
 from kubesched.sandbox.tables import cells, pods
-from kubesched.sandbox.tables.column import AGE, NAME, SHAPES, Cell, Column, human_duration
-from kubesched.sandbox.tables.custom import custom_columns
+from kubesched.sandbox.tables.column import AGE, NAME, SHAPES, Cell, Column, Shape, custom_columns, human_duration
 
 __all__ = ["human_duration", "table"]
 
@@ -36,11 +35,11 @@ def _column(name: str, written: str | _Written) -> Column:
         if written in _COMMON:
             return _COMMON[written]
         written = _Written(written)
-    shape, _, path = written.cell.partition(".")
-    show, kind = SHAPES[shape.strip()] if path else (None, "string")
+    shape, dot, paths = written.cell.partition(".")
+    show, kind = SHAPES[shape.strip()] if dot else (None, "string")
     return Column(
         name,
-        _CELLS[written.cell] if show is None else _field(show, path.split("."), written.otherwise),
+        _CELLS[written.cell] if show is None else _field(show, paths, written.otherwise),
         type=written.type or kind,
         format="name" if name == "Name" else "",
         priority=int(written.wide),
@@ -48,9 +47,13 @@ def _column(name: str, written: str | _Written) -> Column:
     )
 
 
-def _field(show: Callable[[Any], Any], path: list[str], otherwise: str) -> Cell:
-    def cell(obj: Object, _: datetime) -> Any:
-        shown = show(value_at(obj, *path))
+def _field(show: Shape, paths: str, otherwise: str) -> Cell:
+    """The first of the fields that holds anything, as it is shown."""
+    alternatives = [path.split(".") for path in paths.split(" | .")]
+
+    def cell(obj: Object, now: datetime) -> Any:
+        values = (value_at(obj, *path) for path in alternatives)
+        shown = show(next((value for value in values if value not in (None, "")), None), now)
         return otherwise if shown == "" else shown
 
     return cell

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from kubesched.admission.reading import value_at
 from kubesched.api.kinds import Object
@@ -21,7 +20,6 @@ from kubesched.sandbox.tables.column import (
     is_true,
     listed,
     moment,
-    since,
     size,
     word,
 )
@@ -59,19 +57,6 @@ def service_ports(service: Object, _: datetime) -> str:
 # -- events, in the old shape and the new -----------------------------------------------------------------------------
 
 
-def first_seen(event: Object, now: datetime) -> str:
-    first = (
-        value_at(event, "firstTimestamp") or value_at(event, "deprecatedFirstTimestamp") or value_at(event, "eventTime")
-    )
-    return since(first, now)
-
-
-def last_seen(event: Object, now: datetime) -> str:
-    series = value_at(event, "series", "lastObservedTime")
-    last = series or value_at(event, "lastTimestamp") or value_at(event, "deprecatedLastTimestamp")
-    return since(last, now) if last else first_seen(event, now)
-
-
 def times_seen(event: Object, _: datetime) -> str:
     seen = count(event, "series", "count") or count(event, "count") or count(event, "deprecatedCount")
     return str(seen or 1)
@@ -83,19 +68,11 @@ def event_object(event: Object, _: datetime) -> str:
     return f"{kind}/{name}" if name else kind
 
 
-def event_field(event: Object, _: datetime) -> str:
-    return word(_about(event), "fieldPath")
-
-
 def event_source(event: Object, _: datetime) -> str:
     old = value_at(event, "source") or value_at(event, "deprecatedSource")
     component = word(old, "component") or word(event, "reportingComponent") or word(event, "reportingController")
     host = word(old, "host") or word(event, "reportingInstance")
     return f"{component}, {host}" if component and host else component
-
-
-def event_message(event: Object, _: datetime) -> str:
-    return (word(event, "message") or word(event, "note")).strip()
 
 
 def _about(event: Object) -> Object:
@@ -249,15 +226,6 @@ def _some(found: list[str], none: str = NONE) -> str:
 # -- jobs by schedule, and autoscalers --------------------------------------------------------------------------------
 
 
-def suspended(cron_job: Object, _: datetime) -> str:
-    return str(value_at(cron_job, "spec", "suspend") is True)
-
-
-def last_schedule(cron_job: Object, now: datetime) -> str:
-    last = value_at(cron_job, "status", "lastScheduleTime")
-    return since(last, now) if last else NONE
-
-
 def scale_metrics(autoscaler: Object, _: datetime) -> str:
     now = each(autoscaler, "status", "currentMetrics")
     shown = []
@@ -348,11 +316,6 @@ def _subjects(kind: str) -> Callable[[Object, datetime], str]:
 
 
 bound_users, bound_groups, bound_accounts = _subjects("User"), _subjects("Group"), _subjects("ServiceAccount")
-
-
-def asked_duration(request: Object, _: datetime) -> str:
-    seconds: Any = value_at(request, "spec", "expirationSeconds")
-    return human_duration(seconds) if isinstance(seconds, int) else NONE
 
 
 def signing_state(request: Object, _: datetime) -> str:

@@ -1,9 +1,11 @@
-"""Columns of tables, ways to show a field, and reading of objects that may hold anything."""
+"""Columns of tables: ways to show a field, and those that the definition of a custom resource names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -13,6 +15,8 @@ from kubesched.api.kinds import Object
 
 NONE = "<none>"
 Cell = Callable[[Object, datetime], Any]
+Shape = Callable[[Any, datetime], Any]
+"""How a value is shown at a time."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -104,23 +108,31 @@ def _of_each(key: str) -> Callable[[Any], str]:
     return lambda found: ",".join(word(one, key) for one in each(found))
 
 
-# How the value of a field is shown, and of which type that is.
-SHAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "": (word, "string"),
-    "access_modes": (access_modes, "string"),
-    "addresses": (addresses, "string"),
-    "count": (count, "integer"),
-    "date": (lambda found: found, "date"),
-    "images": (_of_each("image"), "string"),
-    "if_true": (lambda found: found is True, "boolean"),
-    "kind_and_name": (lambda found: f"{word(found, 'kind')}/{word(found, 'name')}", "string"),
-    "labels": (labels, "string"),
-    "listed": (listed, "string"),
-    "names": (_of_each("name"), "string"),
-    "selector": (selector, "string"),
-    "size": (size, "integer"),
-    "unless_false": (lambda found: found is not False, "boolean"),
+def _plain(show: Callable[[Any], Any]) -> Shape:
+    return lambda found, _: show(found)
+
+
+SHAPES: dict[str, tuple[Shape, str]] = {
+    "": (_plain(word), "string"),
+    "access_modes": (_plain(access_modes), "string"),
+    "addresses": (_plain(addresses), "string"),
+    "count": (_plain(count), "integer"),
+    "date": (_plain(lambda found: found), "date"),
+    "duration": (_plain(lambda found: human_duration(found) if isinstance(found, int) else ""), "string"),
+    "images": (_plain(_of_each("image")), "string"),
+    "if_true": (_plain(lambda found: found is True), "boolean"),
+    "kind_and_name": (_plain(lambda found: f"{word(found, 'kind')}/{word(found, 'name')}"), "string"),
+    "labels": (_plain(labels), "string"),
+    "listed": (_plain(listed), "string"),
+    "names": (_plain(_of_each("name")), "string"),
+    "selector": (_plain(selector), "string"),
+    "since": (lambda found, now: "" if found is None else since(found, now), "string"),
+    "size": (_plain(size), "integer"),
+    "stripped": (_plain(lambda found: word(found).strip()), "string"),
+    "true_or_false": (_plain(lambda found: str(found is True)), "string"),
+    "unless_false": (_plain(lambda found: found is not False), "boolean"),
 }
+"""How the value of a field is shown, and of which type that is."""
 
 
 def is_leaving(obj: Object) -> bool:
@@ -181,3 +193,108 @@ def since(timestamp: Any, now: datetime) -> str:
     """How long ago a timestamp of the API was."""
     then = moment(timestamp)
     return UNKNOWN if then is None else human_duration((now - then).total_seconds())
+
+
+# -- custom resources -------------------------------------------------------------------------------------------------
+
+
+Step = tuple[str, ...]
+_STEP = re.compile(
+    r"\.?(?:"
+    r"(?P<field>(?:\\.|[^.\[\]\\])+)"
+    r"|\[\s*(?P<quote>['\"])(?P<quoted>.*?)(?P=quote)\s*\]"
+    r"|\[(?P<index>-?\d+)\]"
+    r"|\[(?P<all>\*)\]"
+    r"|\[\?\(@\.(?P<key>[\w.\-/]+)\s*==\s*(?P<mark>['\"]?)(?P<value>[^'\"]*?)(?P=mark)\s*\)\]"
+    r")"
+)
+
+
+@lru_cache(maxsize=1024)
+def _steps(path: str) -> tuple[Step, ...] | None:
+    """The steps of a simple JSONPath; None for one that is not."""
+    path = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
+    steps: list[Step] = []
+    position = 0
+    while position < len(path):
+        match = _STEP.match(path, position)
+        if match is None:
+            return None
+        if match["field"] is not None:
+            steps.append(("field", re.sub(r"\\(.)", r"\1", match["field"])))
+        elif match["quote"] is not None:
+            steps.append(("field", re.sub(r"\\(.)", r"\1", match["quoted"])))
+        elif match["index"] is not None:
+            steps.append(("index", match["index"]))
+        elif match["all"] is not None:
+            steps.append(("all",))
+        else:
+            steps.append(("where", match["key"], match["value"]))
+        position = match.end()
+    return tuple(steps)
+
+
+def values_at(obj: Object, path: str) -> list[Any]:
+    """Everything that a simple JSONPath finds: fields, indices, [*] and [?(@.type=="Ready")]."""
+    found: list[Any] = [obj]
+    for step in _steps(path) or (("none",),):
+        found = [value for item in found for value in _follow(item, step)]
+    return found
+
+
+def _follow(item: Any, step: Step) -> Iterable[Any]:
+    match step:
+        case ("field", name) if isinstance(item, dict):
+            return [item[name]] if item.get(name) is not None else []
+        case ("index", index) if isinstance(item, list):
+            i = int(index[:9])
+            return item[i : i + 1] if i >= 0 else item[i:][:1]
+        case ("all",) if isinstance(item, list | dict):
+            return item.values() if isinstance(item, dict) else item
+        case ("where", key, wanted) if isinstance(item, list):
+            return [each for each in item if [str(value) for value in values_at(each, f".{key}")] == [wanted]]
+    return []
+
+
+def _cell(kind: str, path: str) -> Cell:
+    def cell(obj: Object, now: datetime) -> Any:
+        found = values_at(obj, path)
+        if not found:
+            return None
+        value = found[0]
+        match kind:
+            case "date":
+                return since(value, now)
+            case "integer":
+                return int(value) if isinstance(value, int | float) and abs(value) < 2**63 else None
+            case "number":
+                return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+            case "boolean":
+                return value if isinstance(value, bool) else None
+        return ",".join(_written(each) for each in found)
+
+    return cell
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def custom_columns(defined: Sequence[Object] | None) -> tuple[Column, ...]:
+    """The columns of a custom resource; without any defined, its age."""
+    if not defined:
+        return (NAME, AGE)
+    return (
+        NAME,
+        *(
+            Column(
+                word(each, "name"),
+                _cell(word(each, "type"), word(each, "jsonPath")),
+                word(each, "type", otherwise="string"),
+                word(each, "format"),
+                count(each, "priority"),
+                word(each, "description"),
+            )
+            for each in defined
+        ),
+    )

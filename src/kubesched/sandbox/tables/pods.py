@@ -6,16 +6,7 @@ from datetime import datetime
 
 from kubesched.admission.reading import value_at
 from kubesched.api.kinds import Object
-from kubesched.sandbox.tables.column import (
-    NONE,
-    count,
-    each,
-    human_duration,
-    is_leaving,
-    is_true,
-    moment,
-    word,
-)
+from kubesched.sandbox.tables.column import NONE, count, each, human_duration, is_leaving, is_true, moment, word
 
 _GATED = "SchedulingGated"
 _LOST = "NodeLost"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.sandbox_server import fresh_api, refused
 
-from kubesched.admission.kinds import REVIEWS
+from kubesched.admission import REVIEWS
 from kubesched.api.kinds import (
     CORE_EVENTS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -17,7 +17,7 @@ from kubesched.api.kinds import (
     Resource,
 )
 from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.api.identities import ADMIN, Tokens, review
+from kubesched.sandbox.api.stamps import ADMIN, Tokens, review
 from kubesched.sandbox.store import Store
 
 

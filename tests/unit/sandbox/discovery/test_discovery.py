@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.admission.kinds import SERVED
+from kubesched.admission import SERVED
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Resource
 from kubesched.sandbox.discovery import aggregated, api_group, api_group_list, api_resource_list, api_versions

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.sandbox_server import fresh_api, serving
 from tests.unit.admission.examples import EXAMPLES, example
 
-from kubesched.admission.kinds import SERVED
+from kubesched.admission import SERVED
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Resource
 from kubesched.sandbox.api import Api

@@ -9,7 +9,6 @@ from tests.unit.sandbox.http.asking import CONFIG_MAPS, Asking, config, with_ser
 
 from kubesched.api import kinds
 from kubesched.sandbox.http import FaultError, Faults, Rule, parse_fault
-from kubesched.sandbox.http.faults import WatchFault
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_a_rule_happens_to_whom_it_concerns_and_not_too_often() -> None:
 
 def test_watch_faults_concern_events() -> None:
     faults = Faults([parse_fault("duplicate:resource=pods")])
-    assert faults.for_event(kinds.PODS) is WatchFault.DUPLICATE
+    assert faults.for_event(kinds.PODS) == "duplicate"
     assert faults.for_event(kinds.NODES) is None
 
 

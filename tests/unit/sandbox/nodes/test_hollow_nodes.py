@@ -10,10 +10,11 @@ from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CORE_EVENTS, CSI_NODES, LEASES, NODES, PODS, Object
 from kubesched.sandbox.api import bootstrap
-from kubesched.sandbox.nodes import DURATION, EXIT_CODE, STARTUP, HollowNodes, node_manifest, node_manifests
-from kubesched.sandbox.nodes.capacity import requests_of
+from kubesched.sandbox.api.conditions import condition_of, is_ready, is_true
+from kubesched.sandbox.nodes import HollowNodes, node_manifests
+from kubesched.sandbox.nodes.manifests import DURATION, EXIT_CODE, STARTUP, node_manifest
+from kubesched.sandbox.nodes.pods import requests_of
 from kubesched.sandbox.reconcilers import Dispatch
-from kubesched.sandbox.reconcilers.conditions import condition_of, is_ready, is_true
 from kubesched.sandbox.reconcilers.reconciler import Timers
 
 

@@ -10,8 +10,8 @@ from tests.living_sandbox import LivingSandbox, deployment, is_live, with_image,
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.controllers import rollout
 from kubesched.sandbox.api import ApiEvent
-from kubesched.sandbox.reconcilers import deployment_status
-from kubesched.sandbox.reconcilers.conditions import condition_of, is_active, is_ready
+from kubesched.sandbox.api.conditions import condition_of, is_active, is_ready
+from kubesched.sandbox.reconcilers.deployments import is_complete
 
 
 def rolling(surge: int | str, unavailable: int | str) -> Object:
@@ -71,7 +71,7 @@ def test_deployment_is_written_no_more_once_its_rollout_is_complete() -> None:
     cluster.api.subscribe((DEPLOYMENTS,), lambda event: written.append(event.object), replay=False)
     cluster.change(DEPLOYMENTS, "web", with_image("nginx:2"))
     cluster.run(60)
-    assert [deployment_status.is_complete(each) for each in written].index(True) == len(written) - 1
+    assert [is_complete(each) for each in written].index(True) == len(written) - 1
 
 
 def test_returning_to_an_old_template_reuses_its_replica_set_as_the_newest_revision() -> None:

@@ -10,7 +10,7 @@ from tests.unit.sandbox.reconcilers.test_job_controller import job
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, JOBS, POD_GROUPS, PODS, WORKLOADS, Object
-from kubesched.controllers.job_groups import group_name, workload_name
+from kubesched.controllers.jobs import group_name, workload_name
 
 GANG: dict[str, Any] = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
 

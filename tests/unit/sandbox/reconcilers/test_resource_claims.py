@@ -11,7 +11,8 @@ from kubesched.api.kinds import (
     RESOURCE_SLICES,
     Object,
 )
-from kubesched.sandbox.nodes import DRIVER, DURATION, publish_gpus
+from kubesched.sandbox.nodes import publish_gpus
+from kubesched.sandbox.nodes.manifests import DRIVER, DURATION
 
 SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]}}
 

@@ -13,8 +13,8 @@ from kubesched.api.kinds import (
     STATEFUL_SETS,
     Object,
 )
-from kubesched.sandbox.nodes import node_manifest
-from kubesched.sandbox.reconcilers.conditions import is_ready
+from kubesched.sandbox.api.conditions import is_ready
+from kubesched.sandbox.nodes.manifests import node_manifest
 from kubesched.sandbox.reconcilers.replica_sets import in_order_of_deletion
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.admission.cluster import Cluster
 from tests.unit.admission.examples import ROCKETS, example
 
-from kubesched.admission import admit_create
-from kubesched.admission.kinds import SERVED
+from kubesched.admission import SERVED, admit_create
 from kubesched.api import kinds
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.tables import human_duration, table

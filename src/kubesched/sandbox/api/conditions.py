@@ -9,11 +9,8 @@ from kubesched.sandbox.api.stamps import seconds_of
 
 
 def condition_of(obj: Object, kind: str) -> Object | None:
-    for condition in (obj.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == kind:
-            found: Object = condition
-            return found
-    return None
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == kind), None)
 
 
 def is_true(obj: Object, kind: str) -> bool:
@@ -44,6 +41,25 @@ def is_active(pod: Object) -> bool:
 
 def condition(kind: str, status: str, reason: str, message: str = "") -> Object:
     return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def with_condition(conditions: list[Object], condition: Object, now: str) -> list[Object]:
+    """The conditions with this one set. The time of transition changes with the status only."""
+    kind = condition["type"]
+    old = next((entry for entry in conditions if entry.get("type") == kind), None)
+    same = old is not None and old.get("status") == condition["status"]
+    since = old["lastTransitionTime"] if old is not None and same and old.get("lastTransitionTime") else now
+    new = {"lastProbeTime": None, **condition, "lastTransitionTime": since}
+    if old is None:
+        return [*conditions, new]
+    return [new if entry is old else entry for entry in conditions]
+
+
+def with_conditions(conditions: list[Object], new: Iterable[Object], now: str) -> list[Object]:
+    """The conditions with each of the new ones set."""
+    for each in new:
+        conditions = with_condition(conditions, each, now)
+    return conditions
 
 
 def available_at(pod: Object, min_ready_seconds: int) -> float | None:
