@@ -12,10 +12,10 @@ from kubesched.cli.layout import Grid, note, paragraph, unbroken
 from kubesched.cli.pod_group import print_group
 from kubesched.cli.printing import BAD, GOOD, STRONG, heading
 from kubesched.framework.plugin import Section
-from kubesched.questions.explain import Answer
+from kubesched.questions.explain import ExplainedPod
+from kubesched.questions.explain.explanation import NodeScore
 from kubesched.questions.explain.words import choice, group_reason, node_reason, nothing_helps, what_would_help, which
 from kubesched.questions.wording import counted, listed
-from kubesched.simulate.explanation import NodeScore
 from kubesched.simulate.preemption import Eviction, Preemption
 
 MOST_SCORES = 15
@@ -28,7 +28,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 class ExplanationPrinter:
     """Prints one answer; `nodes` shows every node by itself."""
 
-    def __init__(self, out: Console, answer: Answer, *, nodes: bool) -> None:
+    def __init__(self, out: Console, answer: ExplainedPod, *, nodes: bool) -> None:
         self._out = out
         self._answer = answer
         self._it = answer.explanation

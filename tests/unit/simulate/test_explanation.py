@@ -6,8 +6,8 @@ from kubesched import config
 from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
+from kubesched.questions.explain.explanation import Explanation, explain_pod
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import Explanation, explain
 from kubesched.simulate.preemption import Eviction, NoHelp, Victim
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -16,7 +16,8 @@ TOO_SMALL = "Insufficient cpu"
 
 def explained(pod: PodBuilder, *objects: KubeObject | NodeBuilder | PodBuilder, seed: int = 0) -> Explanation:
     built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in (pod, *objects)]
-    return explain(SimulatedCluster(built, config.default(), seed=seed), pod.build().key)
+    cluster = SimulatedCluster(built, config.default(), seed=seed)
+    return explain_pod(cluster, cluster.pods[pod.build().key])
 
 
 def test_every_node_has_a_verdict_from_the_first_plugin_that_refuses_and_what_others_say_too() -> None:

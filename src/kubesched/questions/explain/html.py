@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kubesched.questions.explain.answer import Answer
+from kubesched.questions.explain.explained_pod import ExplainedPod
+from kubesched.questions.explain.explanation import Explanation, NodeScore
 from kubesched.questions.explain.pod_groups import GroupExplanation
 from kubesched.questions.explain.words import (
     choice,
@@ -17,7 +18,6 @@ from kubesched.questions.explain.words import (
     which,
 )
 from kubesched.questions.wording import counted, listed
-from kubesched.simulate.explanation import Explanation, NodeScore
 from kubesched.simulate.plots import Bad, bullets, legend, paragraphs, section, stacks, table, whole_page
 from kubesched.simulate.preemption import Preemption
 
@@ -27,7 +27,7 @@ _EQUAL = "f"
 """The colour of what is the same for all nodes, and of plugins for which there is no other left."""
 
 
-def page(answers: Sequence[Answer], *, made: str) -> str:
+def page(answers: Sequence[ExplainedPod], *, made: str) -> str:
     """The whole page; `made` says when it was made."""
     several = len(answers) > 1
     sections = [
@@ -47,7 +47,7 @@ def _title(it: Explanation) -> str:
 class _Page:
     """The sections about one pod. Where a page is about several, each title begins with the name of the pod."""
 
-    def __init__(self, answer: Answer, prefix: str) -> None:
+    def __init__(self, answer: ExplainedPod, prefix: str) -> None:
         self._answer = answer
         self._it = answer.explanation
         self._prefix = prefix

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubesched.api.pod import Pod
+from kubesched.questions.explain.explanation import explain_pod
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import explain_pod
 
 _GROUPS = 6
 _NAMED = 3

@@ -11,6 +11,7 @@ import numpy as np
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.framework.decision_view import main_reason
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.attempt.attempt import Attempt, AttemptOutcome, Done, Failure
 from kubesched.scheduler.attempt.words import reason
@@ -70,9 +71,10 @@ class DecisionLog(EntryLog, SchedulerListener):
         queued, decision = attempt.queued, attempt.decision
         diagnosis = decision.diagnosis if decision is not None else None
         if diagnosis is not None and diagnosis.rejected is None:
-            reasons = tuple(Counter(diagnosis.reasons()).most_common())
+            reasons, cause = tuple(Counter(diagnosis.reasons()).most_common()), main_reason(diagnosis)
         else:
-            reasons = ((failure.status.message or failure.message, 0),)
+            cause = failure.status.message or failure.message
+            reasons = ((cause, 0),)
         return DecisionEntry(
             self.number + 1,
             self._clock(),
@@ -85,6 +87,7 @@ class DecisionLog(EntryLog, SchedulerListener):
             tuple(sorted(failure.unschedulable_plugins | failure.pending_plugins)),
             reasons,
             in_milliseconds(seconds),
+            cause,
         )
 
     def _note_preemption(self, attempt: Attempt, entry: DecisionEntry) -> None:

@@ -33,6 +33,8 @@ class DecisionEntry:
     reasons: tuple[tuple[str, int], ...] = ()
     """What was wrong with how many nodes, the most frequent first."""
     milliseconds: float | None = None
+    cause: str = ""
+    """Of the reasons the one by which pending pods are grouped (`main_reason`)."""
 
 
 @dataclass(frozen=True, slots=True)

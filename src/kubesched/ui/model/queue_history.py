@@ -26,7 +26,7 @@ class QueueCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class QueueSample:
     """One moment."""
 
     at: float
@@ -73,13 +73,13 @@ class QueueHistory:
 
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
-        self._samples: deque[Sample] = deque(maxlen=_SAMPLES)
+        self._samples: deque[QueueSample] = deque(maxlen=_SAMPLES)
 
     def sample(self) -> None:
         """To be called every second."""
         log = self._observed.log
         attempts, bound = (log.number, log.outcomes["bound"]) if log is not None else (0, 0)
-        self._samples.append(Sample(self._observed.clock(), self.counts(), attempts, bound))
+        self._samples.append(QueueSample(self._observed.clock(), self.counts(), attempts, bound))
 
     def counts(self) -> QueueCounts:
         """Now."""

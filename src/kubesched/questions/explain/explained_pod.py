@@ -1,4 +1,4 @@
-"""The answer about one pod: the decision in words, nodes in groups, nearest misses, and remedies."""
+"""The answer about one pod: the decision, nodes in groups, nearest misses, remedies, and the pod's group."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.api.pod import Pod
+from kubesched.framework.decision_view import NearMiss
+from kubesched.questions.explain.explanation import Explanation, cause_of, decide, explain_decision
 from kubesched.questions.explain.grouping import NodeGroup, groups_of
-from kubesched.questions.explain.misses import Miss, nearest_misses
 from kubesched.questions.explain.pod_groups import GroupExplanation, explain_group
 from kubesched.questions.remedies import Remedies, remedies
 from kubesched.questions.trial import Trial
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import Explanation, explain_pod
+
+MOST_MISSES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class ExplanationFindings:
     """What an explanation amounts to, for programs."""
 
+    cause: str
+    """Why the pod is not scheduled; empty if it is. Pending pods are grouped by it."""
     node_groups: tuple[NodeGroup, ...]
-    nearest_misses: tuple[Miss, ...]
+    nearest_misses: tuple[NearMiss, ...]
     details: dict[str, Any]
     """What plugins add, by the names of their parts."""
     remedies: Remedies | None = None
@@ -30,22 +34,23 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExplainedPod:
     """Everything there is to say about one pod."""
 
     explanation: Explanation
+    cause: str
     groups: tuple[NodeGroup, ...]
-    misses: tuple[Miss, ...]
+    misses: tuple[NearMiss, ...]
     """Only of a pod that fits nowhere."""
     remedies: Remedies | None = None
     """None for a pod that finds a node, or if they were not asked for."""
     pod_group: GroupExplanation | None = None
 
     @property
-    def findings(self) -> Findings:
+    def findings(self) -> ExplanationFindings:
         """What goes into the document besides the explanation."""
         details = {name: part.data for name, part in self.explanation.details.items()}
-        return Findings(self.groups, self.misses, details, self.remedies, self.pod_group)
+        return ExplanationFindings(self.cause, self.groups, self.misses, details, self.remedies, self.pod_group)
 
 
 def explain(
@@ -54,7 +59,7 @@ def explain(
     *,
     with_remedies: bool = True,
     out_of_time: Callable[[], bool] = lambda: False,
-) -> Answer:
+) -> ExplainedPod:
     """Explain the decision for a pod, as if it were pending. The cluster is the same afterwards.
 
     Remedies are looked for until `out_of_time`.
@@ -62,13 +67,14 @@ def explain(
     group = explain_group(cluster, pod, with_remedies=with_remedies)
     with Trial(cluster) as trial:
         trial.keep(pod)  # one that has a node is taken off it to be explained
-        explanation = explain_pod(cluster, pod)
-        fits = bool(explanation.node) and explanation.gate is None
-        asked = with_remedies and not fits and not explanation.current_node and not pod.is_terminating
-        return Answer(
+        view, gate = decide(cluster, pod)
+        explanation, cause = explain_decision(cluster, pod, view, gate), cause_of(view.decision, gate)
+        wants_help = with_remedies and cause is not None and not explanation.current_node and not pod.is_terminating
+        return ExplainedPod(
             explanation,
+            cause.title if cause is not None else "",
             groups_of(explanation.verdicts, cluster.state),
-            () if explanation.node else nearest_misses(explanation.verdicts, pod, cluster.state),
-            remedies(cluster, pod, out_of_time=out_of_time) if asked and explanation.outcome != "error" else None,
+            () if explanation.node else view.near_misses(MOST_MISSES),
+            remedies(cluster, pod, out_of_time=out_of_time) if wants_help and explanation.outcome != "error" else None,
             group,
         )
