@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 from kubesched import config
 from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
@@ -121,10 +119,3 @@ def test_a_node_is_refused_where_room_was_promised_to_another() -> None:
     promised = make_pod("promised").requests(cpu="3").priority(10).nominated("n1")
     it = explained(make_pod("p").requests(cpu="3"), make_node("n1"), promised)
     assert (it.verdicts[0].fits, it.verdicts[0].for_nominated) == (False, True)
-
-
-def test_an_explanation_can_be_written_as_json() -> None:
-    plain = explained(make_pod("p"), make_node("n1")).to_plain()
-    assert json.loads(json.dumps(plain))["verdicts"] == [
-        {"node": "n1", "fits": True, "refusal": None, "also": [], "for_nominated": False}
-    ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -109,11 +109,6 @@ class Explanation:
     preemption: Preemption | None
     details: dict[str, Details] = field(default_factory=dict)
     """What plugins add (`ExplainPlugin`), by the names of their parts: what is missing, which devices were tried."""
-
-    def to_plain(self) -> dict[str, Any]:
-        """Dictionaries, lists and scalars, for JSON."""
-        plain = asdict(self)
-        return plain | {name: part["data"] for name, part in plain.pop("details").items()}
 
 
 # -- why it waits -----------------------------------------------------------------------------------------------------

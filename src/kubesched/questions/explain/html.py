@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kubesched.questions.explain.explained_pod import ExplainedPod
+from kubesched.questions.explain import ExplainedPod
 from kubesched.questions.explain.explanation import Explanation, NodeScore
 from kubesched.questions.explain.pod_groups import GroupExplanation
 from kubesched.questions.explain.words import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.questions.explain.explained_pod import ExplainedPod
+from kubesched.questions.explain import ExplainedPod
 from kubesched.questions.explain.explanation import Explanation, NodeRejection, NodeVerdict
 from kubesched.questions.explain.grouping import NAMED_ONE_BY_ONE, NodeGroup
 from kubesched.questions.explain.pod_groups import GroupExplanation, PodGroupPoolHelp

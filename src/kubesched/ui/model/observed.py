@@ -21,7 +21,7 @@ from kubesched.framework.registry import Registry
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.simulate.cluster import profiles_of
 from kubesched.state.cluster import ClusterState
-from kubesched.ui.model.entries import EntryLog
+from kubesched.ui.model.decisions import EntryLog
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from kubesched.api.yaml import YamlError, documents, dump
 from kubesched.framework.decision_view import DecisionView
 from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.kinds import ReadAs, kind_of
-from kubesched.ui.model.entries import DecisionEntry
+from kubesched.ui.model.decisions import DecisionEntry
 from kubesched.ui.model.headroom import workload_of
 from kubesched.ui.model.observed import Observed, one_more
 from kubesched.ui.model.pending import PendingModel, PendingPodLine
