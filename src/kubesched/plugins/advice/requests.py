@@ -14,10 +14,8 @@ from kubesched.api.requests import (
     EPHEMERAL_STORAGE,
     MEMORY,
     amount_text,
-    is_countable,
     is_scalar,
     is_sidecar,
-    pod_requests,
     requested_amount,
     whole,
 )
@@ -32,7 +30,7 @@ from kubesched.framework.advice import (
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Float, Int64
+from kubesched.state.columns import Float
 
 MEBI = 1024 * 1024
 
@@ -43,21 +41,22 @@ class RequestAdvice(AdvicePlugin):
     def distance(self, cycle: Cycle, nodes: Nodes) -> Float:
         """The parts of its requests that the pod would have to give up, summed over resources; 1 for a node that has
         enough of everything but allows no more pods."""
-        requests = _offered_requests(cycle)
-        if not requests:
-            return np.ones(len(nodes))
-        missing = _missing(nodes, requests)
-        total: Float = (missing / _column(requests)).sum(axis=0)
-        return np.where(total > 0, total, 1.0)
+        table, total = cycle.state.nodes, np.zeros(len(nodes))
+        for name, amount in _offered_requests(cycle).items():
+            column = table.resources[name]
+            left = nodes.take(table.allocatable[column]) - nodes.take(table.requested[column])
+            total += np.clip(amount - left, 0, amount) / amount
+        total[total == 0] = 1.0
+        return total
 
     def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall | None:
-        requests = _offered_requests(cycle)
-        missing = _missing(node.alone, requests)[:, 0].tolist() if requests else []
+        totals, ids = node.totals, cycle.state.nodes.resources
         resources = tuple(
-            MissingResource(name, amount_text(name, amount)) for name, amount in zip(requests, missing) if amount
+            MissingResource(name, amount_text(name, amount - left))
+            for name, amount in _offered_requests(cycle).items()
+            if (left := max(totals.allocatable[ids[name]] - totals.requested[ids[name]], 0)) < amount
         )
         amounts = ", ".join(f"{each.amount} {each.resource}" for each in resources)
-        totals = node.totals
         if totals.pod_count >= totals.allowed_pods:
             return NodeShortfall(
                 f"has its {totals.allowed_pods} pods" + (f", and lacks {amounts}" if amounts else ""), resources
@@ -68,17 +67,14 @@ class RequestAdvice(AdvicePlugin):
         pod_level = cycle.state.features.pod_level_resources
         requests = _requests(cycle)
         for resource in requests:
-            if is_countable(resource) and with_request(cycle.pod, resource, 0, pod_level=pod_level) is not None:
+            if with_request(cycle.pod, resource, 0, pod_level=pod_level) is not None:
                 yield _RequestLess(cycle.pod, resource, requests[resource], cycle.state).proposal(0)
-        yield from _request_less_of_several(cycle, only_here)
+        yield from _request_less_of_several(cycle, only_here, self.distance(cycle, only_here))
 
 
 def _requests(cycle: Cycle) -> dict[str, int]:
     """What the pod requests, by resource, in the units of the node table."""
-    pod_level = cycle.state.features.pod_level_resources
-    names = pod_requests(cycle.pod, pod_level=pod_level)
-    amounts = ((name, requested_amount(cycle.pod, name, pod_level=pod_level)) for name in names)
-    return {name: amount for name, amount in amounts if amount > 0}
+    return {name: amount for name, amount, _ in cycle.facts.amounts if amount > 0}
 
 
 def _offered_requests(cycle: Cycle) -> dict[str, int]:
@@ -86,30 +82,14 @@ def _offered_requests(cycle: Cycle) -> dict[str, int]:
     return {name: amount for name, amount in _requests(cycle).items() if name in cycle.state.nodes.resources}
 
 
-def _column(requests: dict[str, int]) -> Int64:
-    return np.array(list(requests.values()), dtype=np.int64)[:, np.newaxis]
-
-
-def _left(nodes: Nodes, requests: dict[str, int]) -> Int64:
-    """What nodes have left, a column for each resource."""
-    ids = np.array([nodes.state.nodes.resources[name] for name in requests], dtype=np.intp)
-    left: Int64 = np.maximum(nodes.allocatable_of(ids) - nodes.requested_of(ids), 0)
-    return left
-
-
-def _missing(nodes: Nodes, requests: dict[str, int]) -> Int64:
-    missing: Int64 = np.maximum(_column(requests) - _left(nodes, requests), 0)
-    return missing
-
-
-def _request_less_of_several(cycle: Cycle, only_here: Nodes) -> Iterator[RemedyProposal]:
+def _request_less_of_several(cycle: Cycle, only_here: Nodes, distances: Float) -> Iterator[RemedyProposal]:
     """Where more than one resource is missing: request what the nearest node has left."""
     pod, state, requests = cycle.pod, cycle.state, _offered_requests(cycle)
     if not len(only_here) or len(requests) < 2:
         return
-    left = _left(only_here, requests)
-    nearest = int(np.argmin((_missing(only_here, requests) / _column(requests)).sum(axis=0)))
-    less = {name: amount for name, amount in zip(requests, left[:, nearest].tolist()) if amount < requests[name]}
+    node = only_here.view(int(np.argmin(distances)))
+    left = {name: max(node.allocatable(name) - node.requested(name), 0) for name in requests}
+    less = {name: amount for name, amount in left.items() if amount < requests[name]}
     if len(less) < 2:
         return
     less = {name: amount - amount % _unit_of(name, amount) for name, amount in less.items()}
@@ -118,7 +98,7 @@ def _request_less_of_several(cycle: Cycle, only_here: Nodes) -> Iterator[RemedyP
         return
     edits = tuple(_RequestLess(pod, name, requests[name], state).edit(amount) for name, amount in less.items())
     parts = [f"{amount_text(n, amount)} {n} instead of {amount_text(n, requests[n])}" for n, amount in less.items()]
-    text = f"Request what {state.nodes.names[only_here.row(nearest)]} has left: {', '.join(parts)}"
+    text = f"Request what {node.name} has left: {', '.join(parts)}"
     kind = RemedyKind.REQUEST_LESS if any(less.values()) else RemedyKind.REQUEST_NONE
     yield RemedyProposal(kind, text, edits, float(len(less)), "requests")
 

@@ -15,7 +15,7 @@ from kubesched.framework.advice import ObjectEdit, RemedyKind
 
 
 @dataclass(frozen=True, slots=True)
-class PatchOperation:
+class JsonPatchOperation:
     """One operation of a JSON patch (RFC 6902): `add`, `replace` or `remove`."""
 
     op: str
@@ -32,7 +32,7 @@ class ObjectChange:
     kind: str
     namespace: str
     name: str
-    patch: tuple[PatchOperation, ...] | None = None
+    patch: tuple[JsonPatchOperation, ...] | None = None
     object: dict[str, Any] | None = None
 
 
@@ -105,38 +105,38 @@ def _describe(change: Change[KubeObject]) -> ObjectChange:
     return ObjectChange("patch", *about, patch=tuple(json_patch_between(msgspec.to_builtins(change.old), new)))
 
 
-def json_patch_between(old: Any, new: Any, path: str = "") -> Iterator[PatchOperation]:
+def json_patch_between(old: Any, new: Any, path: str = "") -> Iterator[JsonPatchOperation]:
     """The JSON patch that makes one object of another, for `kubectl patch --type json`. Elements of lists that stay
     are not repeated."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key, value in old.items():
             inside = f"{path}/{_escape(key)}"
             if key not in new:
-                yield PatchOperation("remove", inside)
+                yield JsonPatchOperation("remove", inside)
             else:
                 yield from json_patch_between(value, new[key], inside)
         for key, value in new.items():
             if key not in old:
-                yield PatchOperation("add", f"{path}/{_escape(key)}", value)
+                yield JsonPatchOperation("add", f"{path}/{_escape(key)}", value)
     elif isinstance(old, list | tuple) and isinstance(new, list | tuple):
         yield from _between_lists(list(old), list(new), path)
     elif old != new:
-        yield PatchOperation("replace", path, new)
+        yield JsonPatchOperation("replace", path, new)
 
 
-def _between_lists(old: list[Any], new: list[Any], path: str) -> Iterator[PatchOperation]:
+def _between_lists(old: list[Any], new: list[Any], path: str) -> Iterator[JsonPatchOperation]:
     kept = [i for i, item in enumerate(old) if item in new]
     if len(new) == len(old):
         for i, (before, after) in enumerate(zip(old, new)):
             yield from json_patch_between(before, after, f"{path}/{i}")
     elif new[: len(old)] == old:
-        yield from (PatchOperation("add", f"{path}/-", item) for item in new[len(old) :])
+        yield from (JsonPatchOperation("add", f"{path}/-", item) for item in new[len(old) :])
     elif [old[i] for i in kept] == new:
         for i in reversed(range(len(old))):  # from the end, so that indexes stay what they are
             if i not in kept:
-                yield PatchOperation("remove", f"{path}/{i}")
+                yield JsonPatchOperation("remove", f"{path}/{i}")
     else:
-        yield PatchOperation("replace", path, new)
+        yield JsonPatchOperation("replace", path, new)
 
 
 def _escape(key: str) -> str:

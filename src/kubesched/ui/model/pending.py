@@ -162,22 +162,14 @@ class PendingModel:
         return [(one[facts], count) for facts, count in counts.most_common()]
 
     def line(self, waiting: PendingPod) -> PendingPodLine:
-        queued, queue = waiting.queued, self._observed.queue
-        requests = _requests(waiting.pod)
-        if queued is None or queue is None:
-            age = self._age(waiting)
-            return PendingPodLine(waiting.pod.key, waiting.pod.priority, waiting.place, 0, age, None, requests)
-        now = self._observed.clock()
-        until = queue.backoff_until(queued) if waiting.place == BACKOFF else 0.0
-        next_try = max(until - now, 0.0) if until else None
+        pod, queued, queue = waiting.pod, waiting.queued, self._observed.queue
+        attempts, next_try = 0, None
+        if queued is not None and queue is not None:
+            attempts = queued.attempts
+            until = queue.backoff_until(queued) if waiting.place == BACKOFF else 0.0
+            next_try = round(max(until - self._observed.clock(), 0.0), 1) if until else None
         return PendingPodLine(
-            waiting.pod.key,
-            waiting.pod.priority,
-            waiting.place,
-            queued.attempts,
-            self._age(waiting),
-            None if next_try is None else round(next_try, 1),
-            requests,
+            pod.key, pod.priority, waiting.place, attempts, self._age(waiting), next_try, _requests(pod)
         )
 
     def cause_of(self, waiting: PendingPod) -> Cause:
