@@ -8,6 +8,17 @@ time. `kubesched.testing` is the front door for the tests of plugins, under the 
 from kubesched.api.custom import custom_kind
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.framework.advice import (
+    AdvicePlugin,
+    MissingResource,
+    NodeShortfall,
+    ObjectEdit,
+    RemedyKind,
+    RemedyProposal,
+    propose_for_nearest,
+    propose_label,
+    propose_spec,
+)
 from kubesched.framework.budget import Expense
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
@@ -35,7 +46,7 @@ from kubesched.framework.plugin import (
     Section,
 )
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Code, Status, error, unresolvable, unschedulable
-from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.columns import Bool, Float, Int32, Int64
 from kubesched.state.facts import StateKey
 
 __all__ = [
@@ -43,6 +54,7 @@ __all__ = [
     "PODS_TO_ACTIVATE",
     "SKIP",
     "Action",
+    "AdvicePlugin",
     "BindPlugin",
     "Bool",
     "ClientError",
@@ -55,15 +67,19 @@ __all__ = [
     "ExplainPlugin",
     "FilterOutcome",
     "FilterPlugin",
+    "Float",
     "Hint",
     "Int32",
     "Int64",
     "Interest",
     "Kind",
     "Lookup",
+    "MissingResource",
     "Node",
+    "NodeShortfall",
     "NodeView",
     "Nodes",
+    "ObjectEdit",
     "PermitPlugin",
     "PluginContext",
     "Pod",
@@ -75,6 +91,8 @@ __all__ = [
     "PreFilterPlugin",
     "PreScorePlugin",
     "QueueSortPlugin",
+    "RemedyKind",
+    "RemedyProposal",
     "ReservePlugin",
     "Scope",
     "ScorePlugin",
@@ -83,6 +101,9 @@ __all__ = [
     "Status",
     "custom_kind",
     "error",
+    "propose_for_nearest",
+    "propose_label",
+    "propose_spec",
     "unresolvable",
     "unschedulable",
 ]

@@ -8,11 +8,10 @@ import click
 from rich.text import Text
 
 from kubesched.api.pod import Pod
-from kubesched.cli.explanation import ExplanationPrinter
+from kubesched.cli.explanation import ExplanationPrinter, print_pending
 from kubesched.cli.input import refuse
 from kubesched.cli.offline import TEXT, now_in_words, output_option, plugin_errors_reported, simulation_options
 from kubesched.cli.offline import asked as asked_about
-from kubesched.cli.pending import print_pending
 from kubesched.cli.printing import console, print_plain, print_skipped
 from kubesched.cli.source import namespace, namespace_option
 from kubesched.config import Features
@@ -60,7 +59,7 @@ def explain(
             for obj, source in zip(manifests.objects, manifests.sources):
                 if _is_from(source, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
                     found.append(asked.find(f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}"))
-            _refuse_strangers(found, asked)
+            _refuse_other_schedulers(found, asked)
             answers = [explain_pod(asked.cluster, pod, with_remedies=not no_remedies) for pod in found]
         else:
             pending = pending_pods(asked.cluster, with_remedies=not no_remedies)
@@ -92,8 +91,8 @@ def _is_from(source: str, given: tuple[str, ...]) -> bool:
     return any(source == file or Path(source).is_relative_to(file) for file in named)
 
 
-def _refuse_strangers(pods: list[Pod], asked: AskedCluster) -> None:
-    """Pods that wait for a scheduler that the configuration knows nothing of."""
+def _refuse_other_schedulers(pods: list[Pod], asked: AskedCluster) -> None:
+    """Refuse pods of schedulers that the configuration has no profile for."""
     known = ", ".join(asked.cluster.profiles)
     refused = [
         f"pod {pod.key} waits for the scheduler {pod.spec.scheduler_name!r}; the configuration has profiles for {known}"

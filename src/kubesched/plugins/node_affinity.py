@@ -21,6 +21,7 @@ from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import SKIP_EQUIVALENT, Status, error, unresolvable
+from kubesched.plugins.advice.affinity import NodeAffinityAdvice
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.hinting import queue_if, waits_for
 from kubesched.plugins.shared.node_requirements import RequiredNodes
@@ -38,7 +39,7 @@ _LARGE = 1000
 WeightedTerm = tuple[int, NodeTerm]
 
 
-class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, NodeAffinityAdvice):
     """Where pods want to be, by the labels and names of nodes."""
 
     name = "NodeAffinity"

@@ -10,6 +10,7 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP_EQUIVALENT, Status, unschedulable
+from kubesched.plugins.advice.pods import PortAdvice
 from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -20,7 +21,7 @@ TAKEN = unschedulable("node(s) didn't have free ports for the requested pod port
 ANY_ADDRESS = "0.0.0.0"
 
 
-class NodePorts(PreFilterPlugin, FilterPlugin):
+class NodePorts(PreFilterPlugin, FilterPlugin, PortAdvice):
     """Rejects nodes where a wanted host port is taken."""
 
     name = "NodePorts"

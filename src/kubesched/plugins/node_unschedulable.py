@@ -14,6 +14,7 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PluginContext, Scope
 from kubesched.framework.status import Status, unresolvable
+from kubesched.plugins.advice.taints import CordonAdvice
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -21,7 +22,7 @@ from kubesched.state.columns import Int32
 CORDONED = unresolvable("node(s) were unschedulable")
 
 
-class NodeUnschedulable(FilterPlugin):
+class NodeUnschedulable(FilterPlugin, CordonAdvice):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"

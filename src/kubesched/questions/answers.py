@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.questions.explain import Findings
+from kubesched.questions.explain import ExplanationFindings
+from kubesched.questions.explain.explanation import Explanation
 from kubesched.questions.fit import Fit
 from kubesched.questions.output import API_VERSION, plain
 from kubesched.questions.pending import PendingPods
@@ -14,7 +15,6 @@ from kubesched.questions.placement_tests.running import TestResults
 from kubesched.questions.what_if.answer import WhatIf
 from kubesched.simulate.capacity import Capacity
 from kubesched.simulate.comparison import Comparison
-from kubesched.simulate.explanation import Explanation
 from kubesched.simulate.placement import PlacementReport
 from kubesched.simulate.report import Figures, SimulationReport
 
@@ -72,7 +72,7 @@ class ExplanationList:
 PARTS: dict[str, tuple[type, ...]] = {
     "Capacity": (Capacity,),
     "Comparison": (Comparison, Skipped),
-    "Explanation": (Explanation, Findings, Skipped),
+    "Explanation": (Explanation, ExplanationFindings, Skipped),
     "ExplanationList": (ExplanationList,),
     "Fit": (Fit,),
     "PendingPods": (PendingPods, Skipped),

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from kubesched import __version__
 from kubesched.config import Duration
 from kubesched.questions.charts import WIDTH, Line, LineChart, lines_over_time, skyline
-from kubesched.questions.explain import words
-from kubesched.questions.explain.answer import Answer
+from kubesched.questions.explain import ExplainedPod, words
+from kubesched.questions.explain.explanation import NodeScore
 from kubesched.questions.pending import PendingPods
 from kubesched.questions.what_if.answer import WhatIf
 from kubesched.questions.wording import counted, listed
 from kubesched.simulate.comparison import Comparison, figures_in_words, short_names
-from kubesched.simulate.explanation import NodeScore
 from kubesched.simulate.report import Share, SimulationReport, Utilisation, title_of
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def comparison_page(found: Comparison, *, seed: int, made: str) -> str:
     return _render("comparison", found=found, names=names, figures=figures, bars_by_title=bars, seed=seed, made=made)
 
 
-def explanation_page(answers: Sequence[Answer], *, made: str) -> str:
+def explanation_page(answers: Sequence[ExplainedPod], *, made: str) -> str:
     """Why pods go where they go: every node with its verdict, and every score. `made` says when the page was made."""
     profiles = sorted({answer.explanation.profile for answer in answers})
     return _render("explanation", answers=answers, profiles=profiles, made=made)

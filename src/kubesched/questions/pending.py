@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -11,17 +12,15 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Outcome
 from kubesched.framework.engine import Engine
-from kubesched.questions.explain.answer import Answer, explain
+from kubesched.questions.explain import explain
+from kubesched.questions.explain.explanation import Cause, cause_of
 from kubesched.questions.pools import Pool, one_more, pools_of
-from kubesched.questions.remedies import Remedies
-from kubesched.questions.remedies.remedy import Sort
+from kubesched.questions.remedies import Remedies, RemedyKind
 from kubesched.questions.remedies.trial import changed
 from kubesched.questions.wording import counted
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.placement import Placed, Unplaced, place_one
 
-MOST_KINDS = 30
-"""So many kinds of pods are explained; of more, those that are left are told by their messages."""
 MOST_NEW_NODES = 64
 MOST_PODS = 300
 MOST_POOLS = 6
@@ -41,7 +40,7 @@ class PendingGroup:
     """Pods that wait for the same."""
 
     why: str
-    """What they lack, or what is in their way."""
+    """What most nodes lack, in the words of the pods' conditions: the same that the page says."""
     pods: tuple[str, ...]
     message: str
     """What the condition of the first of them says."""
@@ -65,7 +64,7 @@ class PendingGroup:
     def help_for_first(self) -> list[str]:
         """What else would help the first of them, in sentences."""
         found = self.remedies.found if self.remedies is not None else ()
-        return [f"{each.text}." for each in found if each.steps[-1].sort is not Sort.ADD_NODE or not self.pools]
+        return [f"{each.text}." for each in found if each.steps[-1].sort is not RemedyKind.ADD_NODE or not self.pools]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +75,30 @@ class PendingPods:
     placed: tuple[Placed, ...]
     groups: tuple[PendingGroup, ...]
     """Those that find no node, the largest group first."""
+    left_out: int = 0
+    """Pods at the end of the queue that were not looked at."""
 
 
-def pending_pods(cluster: SimulatedCluster, *, with_remedies: bool = True) -> PendingPods:
-    """Place what can be placed, in the order of the queue, and explain the rest. The cluster holds the placed pods."""
+def pending_pods(cluster: SimulatedCluster, *, with_remedies: bool = True, most: int | None = None) -> PendingPods:
+    """Place what can be placed, in the order of the queue, and explain the rest; of more than `most` pods, the first.
+
+    The cluster holds the placed pods afterwards.
+    """
     placed: list[Placed] = []
     waiting: list[tuple[Pod, Unplaced]] = []
-    for pod in cluster.pending():
+    pending = cluster.pending()
+    left_out = pending[most:] if most is not None else []
+    for pod in left_out:
+        del cluster.pods[pod.key]
+        cluster.state.delete(pod)
+    for pod in pending[: len(pending) - len(left_out)]:
         outcome = place_one(cluster, pod)
         if isinstance(outcome, Placed):
             placed.append(outcome)
         else:
             waiting.append((pod, outcome))
     groups = _Groups(cluster, with_remedies).of(waiting)
-    return PendingPods(cluster.state.nodes.live_count, tuple(placed), groups)
+    return PendingPods(cluster.state.nodes.live_count, tuple(placed), groups, len(left_out))
 
 
 class _Groups:
@@ -99,17 +108,24 @@ class _Groups:
         self._engine = Engine(cluster.state, cluster.profiles.values(), draw=lambda among: 0)
 
     def of(self, waiting: Sequence[tuple[Pod, Unplaced]]) -> tuple[PendingGroup, ...]:
-        """Pods that are equivalent are explained once."""
-        why_of: dict[object, str] = {}
-        found: dict[str, list[tuple[Pod, Unplaced]]] = {}
+        """Pods that wait for the same cause are one group. Equivalent pods have the same cause."""
+        causes: dict[object, Cause] = {}
+        members: dict[object, list[tuple[Pod, Unplaced]]] = {}
+        titles: dict[object, str] = {}
         for pod, outcome in waiting:
-            kind = (outcome.outcome, self._cluster.state.facts(pod).fingerprint)
-            if kind not in why_of:
-                is_explained = outcome.outcome != "skipped" and len(why_of) < MOST_KINDS
-                why_of[kind] = _why(explain(self._cluster, pod, with_remedies=False)) if is_explained else ""
-            found.setdefault(why_of[kind] or outcome.message, []).append((pod, outcome))
-        groups = [self._group(why, members) for why, members in found.items()]
+            known_as = (outcome.outcome, self._cluster.state.facts(pod).fingerprint)
+            if known_as not in causes:
+                causes[known_as] = self._cause(pod, outcome)
+            cause = causes[known_as]
+            titles[cause.key] = cause.title
+            members.setdefault(cause.key, []).append((pod, outcome))
+        groups = [self._group(titles[key], pods) for key, pods in members.items()]
         return tuple(sorted(groups, key=lambda group: -len(group.pods)))
+
+    def _cause(self, pod: Pod, outcome: Unplaced) -> Cause:
+        is_tried = outcome.outcome != "skipped"
+        found = cause_of(self._engine.decide(pod), self._engine.pre_enqueue(pod)) if is_tried else None
+        return found or Cause(outcome.message)
 
     def _group(self, why: str, members: Sequence[tuple[Pod, Unplaced]]) -> PendingGroup:
         pods, (first, outcome) = [pod for pod, _ in members], members[0]
@@ -130,12 +146,10 @@ class _Groups:
 
     def _help(self, pool: Pool, pods: Sequence[Pod]) -> PoolHelp:
         """The fewest nodes that place as many as any number would."""
-        low, high = 1, min(len(pods), MOST_NEW_NODES)
+        high = min(len(pods), MOST_NEW_NODES)
         most = self._places(pool, high, pods)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._places(pool, middle, pods) == most else (middle + 1, high)
-        return PoolHelp(pool.name, high, most)
+        fewer = bisect_left(range(1, high), True, key=lambda nodes: self._places(pool, nodes, pods) == most)
+        return PoolHelp(pool.name, 1 + fewer, most)
 
     def _places(self, pool: Pool, nodes: int, pods: Sequence[Pod]) -> int:
         """How many of the pods find a node once there are so many more, in the zones of the pool by turns."""
@@ -153,17 +167,3 @@ class _Groups:
             for pod in assumed:
                 state.forget(pod)
         return len(assumed)
-
-
-def _why(answer: Answer) -> str:
-    it = answer.explanation
-    if it.gate is not None:
-        return it.gate.text
-    if it.pre_filters.refusal is not None:
-        return it.pre_filters.refusal.text
-    nearest = answer.misses[0] if answer.misses else None
-    if nearest is None:
-        return it.message
-    if nearest.lacking:
-        return f"lacking {', '.join(lack.resource for lack in nearest.lacking)}"
-    return next((v.refusal.text for v in it.verdicts if v.node == nearest.node and v.refusal), it.message)

@@ -14,8 +14,8 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
+from kubesched.questions.explain.explanation import Explanation, explain_pod
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import Explanation, explain_pod
 from kubesched.simulate.placement import schedule
 from kubesched.testing.builders import NodeBuilder, PodBuilder
 

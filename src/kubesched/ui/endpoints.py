@@ -12,9 +12,10 @@ from aiohttp import web
 from kubesched.http.errors import json_response
 from kubesched.questions import html
 from kubesched.questions.output import document, plain
+from kubesched.questions.pending import pending_pods as place_pending
+from kubesched.questions.remedies import remedies
 from kubesched.ui.laboratory import Laboratory
-from kubesched.ui.model.asking import TryError
-from kubesched.ui.model.help import help_for, help_for_all
+from kubesched.ui.model.pods import TryError
 from kubesched.ui.model.what_if import Question
 from kubesched.ui.shown import Shown
 from kubesched.ui.stream import stream
@@ -29,6 +30,8 @@ TRAVEL = web.AppKey("travel", TimeTravel)
 T = TypeVar("T")
 
 _MOST_ROWS = 300
+MOST_PENDING = 1_000
+"""So many pending pods are placed and explained together, in the order of the queue; of more, the first."""
 _PATIENCE = 30.0
 """Seconds for the body of a question to arrive."""
 
@@ -101,13 +104,15 @@ async def help_for_pod(request: web.Request) -> web.Response:
     if not await _ask(request, lambda views: key in views.observed.pods):
         raise _no_pod(key)
     laboratory = await _laboratory(request)
-    found = await laboratory.ask(lambda cluster: help_for(cluster, key), leaves_it_as_it_is=True)
+    found = await laboratory.ask(lambda cluster: remedies(cluster, cluster.pods[key]), leaves_it_as_it_is=True)
     return _answer("PodHelp", found)
 
 
 async def help_for_pending(request: web.Request) -> web.Response:
     """What would help all pods that wait."""
-    return _answer("PendingHelp", await (await _laboratory(request)).ask(help_for_all))
+    laboratory = await _laboratory(request)
+    found = await laboratory.ask(lambda cluster: place_pending(cluster, most=MOST_PENDING))
+    return _answer("PendingHelp", found)
 
 
 async def node(request: web.Request) -> web.Response:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from kubesched import __version__
 from kubesched.ui.laboratory import Laboratory
-from kubesched.ui.model.asking import Asking
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
 from kubesched.ui.model.nodes import NodeModel
@@ -14,8 +16,40 @@ from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.pending import PendingModel
 from kubesched.ui.model.pods import PodModel
 from kubesched.ui.model.queue_history import QueueHistory
-from kubesched.ui.model.reuse import Reused
 from kubesched.ui.model.shadow import ShadowModel
+
+CHEAP = 0.002
+"""Seconds of CPU that are spent again for every question."""
+TIMES = 200
+"""What takes more than that is given again for so many times as long."""
+LONGEST = 5.0
+
+T = TypeVar("T")
+
+
+class Reused(Generic[T]):
+    """Gives an answer that took long again for a while: in a large cluster the page asks for it all the time."""
+
+    def __init__(
+        self,
+        work: Callable[[], T],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._work = work
+        self._clock = clock
+        self._cpu = cpu
+        self._until = 0.0
+        self._answers: list[T] = []
+
+    def __call__(self) -> T:
+        if not self._answers or self._clock() >= self._until:
+            began = self._cpu()
+            self._answers = [self._work()]
+            took = self._cpu() - began
+            self._until = self._clock() + (min(took * TIMES, LONGEST) if took > CHEAP else 0.0)
+        return self._answers[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +84,11 @@ class Views:
 
     def __init__(self, observed: Observed) -> None:
         self.observed = observed
-        asking = Asking(observed)
         self.map = NodeMapModel(observed.state)
-        self.pending = PendingModel(observed, asking)
-        self.headroom = HeadroomModel(observed, asking)
-        self.pods = PodModel(observed, asking, self.pending)
-        self.nodes = NodeModel(observed, asking, self.pending, self.headroom)
+        self.pending = PendingModel(observed)
+        self.headroom = HeadroomModel(observed)
+        self.pods = PodModel(observed, self.pending)
+        self.nodes = NodeModel(observed, self.pending, self.headroom)
         self.pending_groups, self.rooms = Reused(self.pending.groups), Reused(self.headroom.rooms)
         self.queue = QueueHistory(observed)
         self.shadow = ShadowModel(observed.shadow) if observed.shadow is not None else None

@@ -88,7 +88,7 @@ def test_several_pods_are_on_one_page_each_under_its_name() -> None:
 def test_pending_pods_are_told_by_cause() -> None:
     text = page("explain", "-f", SHOP)
     assert "<h1>6 pending pods on 12 nodes</h1>" in text
-    assert "1 pod: lacking nvidia.com/gpu" in titles(text)
+    assert "1 pod: Insufficient nvidia.com/gpu" in titles(text)
     assert "<li>1 more node of pool gpu would place it.</li>" in text
     assert "Would find a node now" in titles(text)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.applied_remedies import as_json, cluster_of
 
 from kubesched.api.meta import KubeObject
-from kubesched.questions.explain import Answer, explain
+from kubesched.questions.explain import ExplainedPod, explain
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -13,7 +13,7 @@ def cluster(*objects: NodeBuilder | PodBuilder) -> SimulatedCluster:
     return cluster_of(as_json(built))
 
 
-def asked(pod: PodBuilder, *objects: NodeBuilder | PodBuilder) -> Answer:
+def asked(pod: PodBuilder, *objects: NodeBuilder | PodBuilder) -> ExplainedPod:
     return explain(cluster(*objects), pod.build(), with_remedies=False)
 
 
@@ -21,7 +21,7 @@ def node(name: str, cpu: str = "4", **labels: str) -> NodeBuilder:
     return make_node(name).capacity(cpu=cpu, memory="8Gi", pods=10).label(labels)
 
 
-def which(answer: Answer) -> list[tuple[int, str]]:
+def which(answer: ExplainedPod) -> list[tuple[int, str]]:
     """Per group how many nodes, and what they have that no others have."""
     return [(len(group.nodes), group.trait.text if group.trait else "") for group in answer.groups]
 

@@ -14,9 +14,9 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.well_known import ZONE
 from kubesched.cli.main import main
 from kubesched.config.features import Features
+from kubesched.framework.advice import MissingResource
 from kubesched.questions.explain import explain
-from kubesched.questions.explain.misses import Lack
-from kubesched.questions.explain.pod_groups import GroupExplanation, GroupHelp, GroupPlacement
+from kubesched.questions.explain.pod_groups import GroupExplanation, GroupPlacement, PodGroupPoolHelp
 from kubesched.questions.targets import AskedCluster, UnknownTargetError, asked_cluster
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -42,9 +42,11 @@ def test_gang_that_does_not_fit_is_told_by_how_much() -> None:
     cluster = asked(zoned("n0", "a", 3), make_gang("g", 4), *members("g", 4))
     found = group_in(cluster)
     assert (found.outcome, found.needed, found.waiting, found.running) == ("unschedulable", 4, 4, 0)
-    assert found.placements == (GroupPlacement("", 1, 3, "default/g-3", "n0 lacks 1 cpu", (Lack("cpu", "1"),)),)
+    assert found.placements == (
+        GroupPlacement("", 1, 3, "default/g-3", "n0 lacks 1 cpu", (MissingResource("cpu", "1"),)),
+    )
     assert "minCount (4) cannot be satisfied: 3 scheduled" in found.message
-    assert found.pools == (GroupHelp("gpu", (), 1),)
+    assert found.pools == (PodGroupPoolHelp("gpu", (), 1),)
 
 
 def test_each_domain_is_told_the_best_first_and_new_nodes_are_counted_where_they_are_fewest() -> None:
@@ -61,8 +63,11 @@ def test_each_domain_is_told_the_best_first_and_new_nodes_are_counted_where_they
         ("a", 1, 1, "default/g-1"),
     ]
     assert found.placements[1].why == "a0 lacks 1 cpu"
-    assert [each.lacking for each in found.placements] == [(Lack("cpu", "4"),), (Lack("cpu", "7"),)]
-    assert found.pools == (GroupHelp("gpu", ("b",), 2),)
+    assert [each.lacking for each in found.placements] == [
+        (MissingResource("cpu", "4"),),
+        (MissingResource("cpu", "7"),),
+    ]
+    assert found.pools == (PodGroupPoolHelp("gpu", ("b",), 2),)
 
 
 def test_room_that_is_there_in_pieces_is_not_told_as_a_lack_of_the_whole() -> None:

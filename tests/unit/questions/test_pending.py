@@ -26,7 +26,7 @@ def test_pods_that_lack_the_same_are_one_group_with_the_nodes_that_would_place_t
     waiting = [training(f"t{i}") for i in range(20)]
     answer = asked(web, gpu_node("g", 8), busy, *waiting)
     (group,) = answer.groups
-    assert (group.why, len(group.pods)) == (f"lacking {GPU}", 20)
+    assert (group.why, len(group.pods)) == (f"Insufficient {GPU}", 20)
     assert group.pools == (PoolHelp("a100", nodes=3, places=20),)
 
 
@@ -48,4 +48,4 @@ def test_those_that_find_a_node_are_placed_first() -> None:
 def test_pods_behind_a_gate_are_a_group_of_their_own() -> None:
     node = make_node("n").capacity(cpu="2", memory="8Gi", pods=110)
     answer = asked(node, make_pod("a").gate("g"), make_pod("b").requests(cpu="9"))
-    assert {group.why for group in answer.groups} == {"waiting for scheduling gates: [g]", "lacking cpu"}
+    assert {group.why for group in answer.groups} == {"waiting for scheduling gates: [g]", "Insufficient cpu"}

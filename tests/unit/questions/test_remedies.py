@@ -6,7 +6,7 @@ from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
 from kubesched.api.storage import StorageClass
-from kubesched.questions.remedies import Remedies, Sort, remedies
+from kubesched.questions.remedies import Remedies, RemedyKind, remedies
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -49,7 +49,7 @@ def test_memory_is_told_in_whole_mebibytes() -> None:
 def test_the_largest_container_gives_first() -> None:
     pod = make_pod("p").container("small", cpu="1").container("large", cpu="4")
     found, objects = asked(pod, node("n"))
-    remedy = next(r for r in found.found if r.steps[0].sort is Sort.REQUEST_LESS)
+    remedy = next(r for r in found.found if r.steps[0].sort is RemedyKind.REQUEST_LESS)
     assert schedules(objects, found.pod, remedy)
     operations = remedy.changes[0].patch
     assert operations is not None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.applied_remedies import Json, as_json, cluster_of, schedules
 
 from kubesched.framework.decision import Outcome
-from kubesched.questions.remedies import Sort, remedies
+from kubesched.questions.remedies import RemedyKind, remedies
 from kubesched.simulate.placement import schedule
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod, node_term
 
@@ -78,13 +78,13 @@ def fits(objects: list[Json]) -> bool:
     return schedule(cluster, cluster.pods[PENDING]).outcome is Outcome.SCHEDULED
 
 
-REQUESTS = frozenset((Sort.REQUEST_LESS, Sort.REQUEST_NONE))
-SPREAD = frozenset((Sort.RELAX_SPREAD, Sort.DROP_SPREAD))
-LEAVING = frozenset((Sort.EVICT, Sort.PREEMPTION, Sort.WAIT_FOR_PODS))
-Changed = tuple[frozenset[Sort], list[Json]]
+REQUESTS = frozenset((RemedyKind.REQUEST_LESS, RemedyKind.REQUEST_NONE))
+SPREAD = frozenset((RemedyKind.RELAX_SPREAD, RemedyKind.DROP_SPREAD))
+LEAVING = frozenset((RemedyKind.EVICT, RemedyKind.PREEMPTION, RemedyKind.WAIT_FOR_PODS))
+Changed = tuple[frozenset[RemedyKind], list[Json]]
 
 
-def changed_pod(objects: list[Json]) -> Iterator[tuple[frozenset[Sort], Json]]:
+def changed_pod(objects: list[Json]) -> Iterator[tuple[frozenset[RemedyKind], Json]]:
     """The waiting pod after each single change of it."""
     pod = next(obj for obj in objects if obj["metadata"]["name"] == "p")
 
@@ -99,19 +99,19 @@ def changed_pod(objects: list[Json]) -> Iterator[tuple[frozenset[Sort], Json]]:
         if container.get("ports"):
             other = again()
             del other["spec"]["containers"][i]["ports"]
-            yield frozenset((Sort.DROP_HOST_PORT,)), other
+            yield frozenset((RemedyKind.DROP_HOST_PORT,)), other
     for taint in (taint for obj in objects for taint in obj.get("spec", {}).get("taints", ())):
         other = again()
         other["spec"].setdefault("tolerations", []).append({"key": taint["key"], "value": taint["value"]})
-        yield frozenset((Sort.TOLERATE,)), other
+        yield frozenset((RemedyKind.TOLERATE,)), other
     for key in pod["spec"].get("nodeSelector", {}):
         other = again()
         del other["spec"]["nodeSelector"][key]
-        yield frozenset((Sort.DROP_NODE_SELECTOR,)), other
+        yield frozenset((RemedyKind.DROP_NODE_SELECTOR,)), other
     for part, sort in (
-        ("nodeAffinity", Sort.DROP_NODE_AFFINITY),
-        ("podAffinity", Sort.DROP_AFFINITY),
-        ("podAntiAffinity", Sort.DROP_ANTI_AFFINITY),
+        ("nodeAffinity", RemedyKind.DROP_NODE_AFFINITY),
+        ("podAffinity", RemedyKind.DROP_AFFINITY),
+        ("podAntiAffinity", RemedyKind.DROP_ANTI_AFFINITY),
     ):
         if part in pod["spec"].get("affinity", {}):
             other = again()
@@ -134,18 +134,21 @@ def changed_nodes(objects: list[Json]) -> Iterator[Changed]:
             return [*objects[:i], node, *objects[i + 1 :]]
 
         if obj["spec"].get("unschedulable") if "spec" in obj else False:
-            yield frozenset((Sort.UNCORDON,)), with_node({**obj, "spec": {**obj["spec"], "unschedulable": False}})
+            yield frozenset((RemedyKind.UNCORDON,)), with_node({**obj, "spec": {**obj["spec"], "unschedulable": False}})
         for taint in obj.get("spec", {}).get("taints", ()):
             left = [other for other in obj["spec"]["taints"] if other != taint]
-            yield frozenset((Sort.REMOVE_TAINT,)), with_node({**obj, "spec": {**obj["spec"], "taints": left}})
+            yield frozenset((RemedyKind.REMOVE_TAINT,)), with_node({**obj, "spec": {**obj["spec"], "taints": left}})
         for key, value in pod["spec"].get("nodeSelector", {}).items():
             labels = {**obj["metadata"]["labels"], key: value}
-            yield frozenset((Sort.LABEL_NODE,)), with_node({**obj, "metadata": {**obj["metadata"], "labels": labels}})
+            yield (
+                frozenset((RemedyKind.LABEL_NODE,)),
+                with_node({**obj, "metadata": {**obj["metadata"], "labels": labels}}),
+            )
         name = f"{obj['metadata']['name']}-more"
         labels = {**obj["metadata"]["labels"], HOST: name}
         spec = {**obj.get("spec", {}), "unschedulable": False}
         more = {**obj, "metadata": {"name": name, "labels": labels}, "spec": spec}
-        yield frozenset((Sort.ADD_NODE,)), [*objects, more]
+        yield frozenset((RemedyKind.ADD_NODE,)), [*objects, more]
 
 
 def single_changes(objects: list[Json]) -> Iterator[Changed]:
@@ -180,7 +183,7 @@ def test_what_is_left_to_request_is_all_that_can_be(objects: list[Json]) -> None
     if cluster.engine.decide(cluster.pods[PENDING]).node:
         return
     for remedy in remedies(cluster, cluster.pods[PENDING]).found:
-        if [step.sort for step in remedy.steps] != [Sort.REQUEST_LESS] or len(remedy.changes[0].patch or ()) != 1:
+        if [step.sort for step in remedy.steps] != [RemedyKind.REQUEST_LESS] or len(remedy.changes[0].patch or ()) != 1:
             continue
         (operation,) = remedy.changes[0].patch or ()
         value = str(operation.value)

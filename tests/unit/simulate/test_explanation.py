@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import json
-
 from kubesched import config
 from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
+from kubesched.questions.explain.explanation import Explanation, explain_pod
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import Explanation, explain
 from kubesched.simulate.preemption import Eviction, NoHelp, Victim
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -16,7 +14,8 @@ TOO_SMALL = "Insufficient cpu"
 
 def explained(pod: PodBuilder, *objects: KubeObject | NodeBuilder | PodBuilder, seed: int = 0) -> Explanation:
     built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in (pod, *objects)]
-    return explain(SimulatedCluster(built, config.default(), seed=seed), pod.build().key)
+    cluster = SimulatedCluster(built, config.default(), seed=seed)
+    return explain_pod(cluster, cluster.pods[pod.build().key])
 
 
 def test_every_node_has_a_verdict_from_the_first_plugin_that_refuses_and_what_others_say_too() -> None:
@@ -120,10 +119,3 @@ def test_a_node_is_refused_where_room_was_promised_to_another() -> None:
     promised = make_pod("promised").requests(cpu="3").priority(10).nominated("n1")
     it = explained(make_pod("p").requests(cpu="3"), make_node("n1"), promised)
     assert (it.verdicts[0].fits, it.verdicts[0].for_nominated) == (False, True)
-
-
-def test_an_explanation_can_be_written_as_json() -> None:
-    plain = explained(make_pod("p"), make_node("n1")).to_plain()
-    assert json.loads(json.dumps(plain))["verdicts"] == [
-        {"node": "n1", "fits": True, "refusal": None, "also": [], "for_nominated": False}
-    ]

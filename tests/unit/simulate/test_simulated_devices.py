@@ -8,9 +8,9 @@ from tests.device_builders import device, make_claim, make_class, make_counters,
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.plugins.dynamic_resources.explaining import NodeDevices
+from kubesched.questions.explain.explanation import Explanation, explain_pod
 from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import Explanation, explain
 from kubesched.simulate.manifests import ManifestError, load, loads
 from kubesched.simulate.placement import place
 from kubesched.simulate.report import SimulationReport
@@ -57,7 +57,8 @@ def simulated(*manifests: str, device: str = "") -> SimulationReport:
 
 
 def explained(name: str) -> Explanation:
-    return explain(SimulatedCluster(load([GPUS]).objects, config.default()), f"default/{name}")
+    cluster = SimulatedCluster(load([GPUS]).objects, config.default())
+    return explain_pod(cluster, cluster.pods[f"default/{name}"])
 
 
 def devices_of(explanation: Explanation) -> tuple[NodeDevices, ...]:
@@ -128,7 +129,8 @@ def test_an_explanation_names_the_claim_that_holds_a_device() -> None:
         "{devices: {results: [{request: r, driver: gpu.example.com, pool: n1, device: a}]}}}}\n"
     )
     text = "".join((NODE, CLASS, SLICE % "", TEMPLATE, held, pod("p")))
-    found = explain(SimulatedCluster(loads(text).objects, config.default()), "default/p")
+    cluster = SimulatedCluster(loads(text).objects, config.default())
+    found = explain_pod(cluster, cluster.pods["default/p"])
     assert devices_of(found)[0].requests[0].devices[0].reason == "in use by default/held"
 
 
@@ -138,7 +140,8 @@ def test_an_explanation_names_the_gate_that_keeps_a_device_from_everybody() -> N
     objects = make_node("n1").build(), make_class(), make_slice("n1", *devices, of=2), counters, make_claim("c")
     asking = with_claims(make_pod("p"), "c").build()
     off = config.Features(device_binding_conditions=False, device_partitions=False)
-    found = explain(SimulatedCluster([*objects, asking], config.default(off)), "default/p")
+    cluster = SimulatedCluster([*objects, asking], config.default(off))
+    found = explain_pod(cluster, cluster.pods["default/p"])
     assert [verdict.reason for verdict in devices_of(found)[0].requests[0].devices] == [
         "has binding conditions, but the feature gate DRADeviceBindingConditions is off",
         "draws from counters, but the feature gate DRAPartitionableDevices is off",

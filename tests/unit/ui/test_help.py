@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.unit.ui.observing import alive, laboratory_of, still
 
+from kubesched.questions.pending import PendingPods, pending_pods
+from kubesched.questions.remedies import remedies
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.laboratory import MOST_QUESTIONS, BusyError
-from kubesched.ui.model import help as help_model
-from kubesched.ui.model.help import help_for, help_for_all
 from kubesched.ui.views import Views
 
 CLUSTER = (
@@ -29,8 +29,10 @@ def ask(views: Views, question: Any, **how: Any) -> Any:
 
 
 def test_smallest_change_for_a_pod_comes_in_words_and_as_a_patch() -> None:
-    found = ask(still(*CLUSTER), lambda cluster: help_for(cluster, "default/large"), leaves_it_as_it_is=True)
-    helps = {help.sorts: help for help in found.found}
+    found = ask(
+        still(*CLUSTER), lambda cluster: remedies(cluster, cluster.pods["default/large"]), leaves_it_as_it_is=True
+    )
+    helps = {tuple(step.sort.value for step in remedy.steps): remedy for remedy in found.found}
     assert helps["requestLess",].node == "node-1"
     assert helps["requestLess",].changes[0].verb == "patch"
 
@@ -38,16 +40,15 @@ def test_smallest_change_for_a_pod_comes_in_words_and_as_a_patch() -> None:
 def test_all_that_wait_are_placed_on_the_copy_alone() -> None:
     views = still(*CLUSTER)
     before = views.map.version
-    found = ask(views, help_for_all)
-    assert (found.placed, found.asked, [group.pods for group in found.groups]) == (1, 2, [1])
+    found = ask(views, pending_pods)
+    assert (len(found.placed), [group.pods for group in found.groups]) == (1, [("default/large",)])
     assert views.map.version == before
-    assert ask(views, help_for_all).placed == 1  # the next question begins with a copy that nobody has used
+    assert len(ask(views, pending_pods).placed) == 1  # the next question begins with a copy that nobody has used
 
 
-def test_of_very_many_that_wait_only_the_first_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(help_model, "MOST_WAITING", 1)
-    found = ask(still(*CLUSTER), help_for_all)
-    assert (found.asked, found.waiting, found.placed, found.groups) == (1, 2, 1, ())
+def test_of_very_many_that_wait_only_the_first_are_asked_about() -> None:
+    found: PendingPods = ask(still(*CLUSTER), lambda cluster: pending_pods(cluster, most=1))
+    assert (len(found.placed), found.groups, found.left_out) == (1, (), 1)
 
 
 def test_copy_counts_pods_where_the_scheduler_does() -> None:

@@ -5,15 +5,15 @@ from tests.unit.ui.observing import alive, still
 
 from kubesched import config
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
+from kubesched.questions.explain.explanation import explain_pod
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import explain
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.asking import TryError
-from kubesched.ui.model.verdict import Verdict
+from kubesched.ui.model.pods import TryError
+from kubesched.ui.model.verdict import PodVerdict
 from kubesched.ui.views import Views
 
 
-def verdict(views: Views, key: str) -> Verdict:
+def verdict(views: Views, key: str) -> PodVerdict:
     view = views.pods.view(key)
     assert view is not None
     assert view.verdict is not None
@@ -55,12 +55,12 @@ def test_nearest_misses_are_those_with_fewest_objections_and_least_missing() -> 
         make_pod("p").requests(cpu="2"),
     )
     misses = verdict(views, "default/p").misses
-    assert [(miss.node, miss.missing) for miss in misses] == [
-        ("near", {"cpu": "100m"}),
-        ("far", {"cpu": "1"}),
-        ("tainted", {"cpu": "100m"}),
+    assert [(miss.node, miss.text) for miss in misses] == [
+        ("near", "lacks 100m cpu"),
+        ("far", "lacks 1 cpu"),
+        ("tainted", "has the taint dedicated:NoSchedule; lacks 100m cpu"),
     ]
-    assert [plugin for plugin, _ in misses[2].objections] == ["TaintToleration", "NodeResourcesFit"]
+    assert misses[2].plugins == ("TaintToleration", "NodeResourcesFit")
 
 
 def test_scores_and_lead_are_those_of_the_explanation() -> None:
@@ -69,7 +69,8 @@ def test_scores_and_lead_are_those_of_the_explanation() -> None:
         make_node("b").capacity(cpu="16").build(),
         make_pod("p").requests(cpu="2").build(),
     )
-    explained = explain(SimulatedCluster(objects, config.default()), "default/p")
+    cluster = SimulatedCluster(objects, config.default())
+    explained = explain_pod(cluster, cluster.pods["default/p"])
     ranking = verdict(still(*objects), "default/p").ranking
     assert ranking is not None
     shown = [

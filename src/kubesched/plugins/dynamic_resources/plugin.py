@@ -39,6 +39,7 @@ from kubesched.framework.plugin import (
     WhatIfRunner,
 )
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
+from kubesched.plugins.advice.devices import DeviceAdvice
 from kubesched.plugins.dynamic_resources.attempt import (
     NOTES,
     ClaimAttempt,
@@ -92,6 +93,7 @@ class DynamicResources(
     ReservePlugin,
     PreBindPlugin,
     ExplainPlugin,
+    DeviceAdvice,
 ):
     """Claims that are allocated must be within reach; for the others devices must be found.
 

@@ -15,6 +15,7 @@ from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
+from kubesched.plugins.advice.pods import SpreadAdvice
 from kubesched.plugins.pod_topology_spread.cells import Cells, Part, nothing_scored, part_by_domain, part_by_node
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
 from kubesched.plugins.pod_topology_spread.domains import (
@@ -42,7 +43,7 @@ _CELLS = StateKey[Cells]("PreScorePodTopologySpread")
 _HARD, _SOFT = StateKey[Kept]("nodes that hard constraints count"), StateKey[Kept]("nodes that soft ones count")
 
 
-class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, SpreadAdvice):
     """Keeps pods of a kind evenly spread."""
 
     name = "PodTopologySpread"

@@ -8,15 +8,21 @@ from functools import cached_property
 
 from kubesched.api.node import Node
 from kubesched.api.well_known import HOSTNAME, POOL_LABELS, REGION, ZONE
+from kubesched.questions.explain.explanation import NodeRejection, NodeVerdict
 from kubesched.questions.pools import INSTANCE_TYPE
-from kubesched.simulate.explanation import NodeVerdict, Refusal
 from kubesched.state.cluster import ClusterState
 
 NAMED_ONE_BY_ONE = 3
-"""So few nodes are called by their names."""
+"""Groups of at most so many nodes are shown by the names of the nodes."""
 MOST_VALUES = 4
-_TELLING = (*POOL_LABELS, INSTANCE_TYPE, ZONE, REGION)
-_SAYS_NOTHING = (HOSTNAME, "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch")
+_GROUPING_LABELS = (*POOL_LABELS, INSTANCE_TYPE, ZONE, REGION)
+_IGNORED_LABELS = (
+    HOSTNAME,
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +48,16 @@ class NodeGroup:
 
     nodes: tuple[str, ...]
     fits: bool
-    refusal: Refusal | None = None
+    refusal: NodeRejection | None = None
     for_nominated: bool = False
-    also: tuple[Refusal, ...] = ()
+    also: tuple[NodeRejection, ...] = ()
     """What all of them have against the pod besides."""
     trait: Trait | None = None
 
 
 def groups_of(verdicts: Sequence[NodeVerdict], state: ClusterState) -> tuple[NodeGroup, ...]:
     """Those that fit, then the others by number, the largest last: what is said of few is worth a look first."""
-    found: dict[tuple[Refusal | None, bool], list[NodeVerdict]] = {}
+    found: dict[tuple[NodeRejection | None, bool], list[NodeVerdict]] = {}
     for verdict in verdicts:
         found.setdefault((verdict.refusal, verdict.for_nominated), []).append(verdict)
     traits = Traits(state, [verdict.node for verdict in verdicts])
@@ -69,10 +75,10 @@ def groups_of(verdicts: Sequence[NodeVerdict], state: ClusterState) -> tuple[Nod
     return tuple(sorted(groups, key=lambda group: (not group.fits, -len(group.nodes), group.nodes[0])))
 
 
-def _common(verdicts: Sequence[NodeVerdict]) -> tuple[Refusal, ...]:
+def _common(verdicts: Sequence[NodeVerdict]) -> tuple[NodeRejection, ...]:
     first = verdicts[0].also
     distinct = {verdict.also for verdict in verdicts}
-    return tuple(each for each in first if all(each in also for also in distinct))
+    return tuple(rejection for rejection in first if all(rejection in also for also in distinct))
 
 
 class Traits:
@@ -91,8 +97,8 @@ class Traits:
                 known = values.setdefault(key, set())
                 if len(known) <= 50:
                     known.add(value)
-        telling = [key for key in _TELLING if key in values]
-        others = sorted(key for key, found in values.items() if len(found) <= 50 and key not in _SAYS_NOTHING)
+        telling = [key for key in _GROUPING_LABELS if key in values]
+        others = sorted(key for key, found in values.items() if len(found) <= 50 and key not in _IGNORED_LABELS)
         return [*telling, *(key for key in others if key not in telling)]
 
     def of(self, names: Sequence[str]) -> Trait | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from msgspec.structs import replace
 
 from kubesched.api.change import Change
@@ -12,20 +14,21 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
+from kubesched.api.requests import amount_text, requested_amount
 from kubesched.api.well_known import ZONE
+from kubesched.framework.advice import MissingResource
 from kubesched.framework.decision import Outcome
+from kubesched.framework.decision_view import NearMiss
 from kubesched.framework.groups import Placement, PlacementGeneratePlugin, group_of
 from kubesched.framework.status import Status
-from kubesched.questions.explain.misses import Lack, Miss, nearest_misses
+from kubesched.questions.explain.explanation import decide
 from kubesched.questions.pools import Pool, one_more, pools_of
-from kubesched.questions.remedies.requests import requested, spelled
 from kubesched.questions.remedies.trial import changed
 from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.groups import messages
 from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
 from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import explain_pod
 
 MOST_PLACEMENTS = 30
 MOST_POOLS = 6
@@ -45,12 +48,12 @@ class GroupPlacement:
     """The first pod that finds none; empty if all do."""
     why: str
     """What is in its way on the node that comes closest."""
-    lacking: tuple[Lack, ...] = ()
+    lacking: tuple[MissingResource, ...] = ()
     """What all nodes of it together have too little of, for as many pods as the group needs."""
 
 
 @dataclass(frozen=True, slots=True)
-class GroupHelp:
+class PodGroupPoolHelp:
     """The fewest new nodes of a pool with which the group is scheduled."""
 
     pool: str
@@ -79,7 +82,7 @@ class GroupExplanation:
     """Placements that were left out, because there are very many."""
     would_evict: tuple[str, ...]
     """Pods that the scheduler evicts to make room for the group."""
-    pools: tuple[GroupHelp, ...]
+    pools: tuple[PodGroupPoolHelp, ...]
 
 
 def explain_group(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) -> GroupExplanation | None:
@@ -87,7 +90,7 @@ def explain_group(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = 
     group = group_of(pod, cluster.state) if cluster.state.features.pod_groups else None
     if group is None:
         return None
-    waiting = [each for each in cluster.pending() if group_key(each) == group.key and not each.is_terminating]
+    waiting = [other for other in cluster.pending() if group_key(other) == group.key and not other.is_terminating]
     return _Group(cluster, group, waiting).explanation(with_remedies=with_remedies) if waiting else None
 
 
@@ -169,35 +172,36 @@ class _Group:
         first = without[0].key if without else ""
         return GroupPlacement(placement.name, len(placement.rows), len(fitting), first, why, lacking)
 
-    def _why_not(self, pods: Sequence[Pod], placement: Placement) -> tuple[str, tuple[Lack, ...]]:
+    def _why_not(self, pods: Sequence[Pod], placement: Placement) -> tuple[str, tuple[MissingResource, ...]]:
         """What is in the way of the first of them, now that others of the group have their places; and of all."""
-        names, pod = {self._state.nodes.names[row] for row in placement.rows.tolist()}, pods[0]
-        content = replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
-        explanation = explain_pod(self._cluster, content)
-        verdicts = [verdict for verdict in explanation.verdicts if verdict.node in names]
-        misses = nearest_misses(verdicts, pod, self._state)
+        view, _ = decide(self._cluster, replace(pods[0], spec=replace(pods[0].spec, preemption_policy="Never")))
+        within = np.zeros(len(view.live), dtype=np.bool_)
+        within[placement.rows] = True
+        misses = view.near_misses(1, within)
         if not misses:
-            return explanation.message, ()
+            return view.decision.message, ()
         missing = self._group.min_count - len(self._state.groups.placed(self._group.key))
         return f"{misses[0].node} {misses[0].text}", tuple(self._lacking(pods[: max(missing, 1)], misses[0], placement))
 
-    def _lacking(self, pods: Sequence[Pod], miss: Miss, placement: Placement) -> Iterator[Lack]:
+    def _lacking(self, pods: Sequence[Pod], miss: NearMiss, placement: Placement) -> Iterator[MissingResource]:
         """By resource: what these pods ask for beyond what is free on all nodes of the placement together."""
         table, pod_level = self._state.nodes, self._state.features.pod_level_resources
-        for each in miss.lacking:
-            column = table.resources[each.resource]
+        for lacking in miss.lacking:
+            column = table.resources.get(lacking.resource)
+            if column is None:
+                continue
             free = table.allocatable[column, placement.rows] - table.requested[column, placement.rows]
-            wanted = sum(requested(pod, each.resource, pod_level=pod_level) for pod in pods)
+            wanted = sum(requested_amount(pod, lacking.resource, pod_level=pod_level) for pod in pods)
             if wanted > (there := int(free.clip(min=0).sum())):
-                yield Lack(each.resource, spelled(each.resource, wanted - there))
+                yield MissingResource(lacking.resource, amount_text(lacking.resource, wanted - there))
 
     # -- how many nodes -----------------------------------------------------------------------------------------------
 
-    def _helping_pools(self) -> list[GroupHelp]:
+    def _helping_pools(self) -> list[PodGroupPoolHelp]:
         found = [help_ for pool in pools_of(self._state)[:MOST_POOLS] if (help_ := self._help(pool)) is not None]
         return sorted(found, key=lambda help_: help_.nodes)
 
-    def _help(self, pool: Pool) -> GroupHelp | None:
+    def _help(self, pool: Pool) -> PodGroupPoolHelp | None:
         """New nodes in one zone: a group may have to stay within it."""
         counts = [(model, nodes) for model in pool.models if (nodes := self._fewest(model))]
         if not counts:
@@ -205,17 +209,14 @@ class _Group:
         fewest = min(nodes for _, nodes in counts)
         best = [model for model, nodes in counts if nodes == fewest]
         zones = dict.fromkeys(model.metadata.labels.get(ZONE, "") for model in best)
-        return GroupHelp(pool.name, tuple(filter(None, zones)) if len(best) < len(pool.models) else (), fewest)
+        return PodGroupPoolHelp(pool.name, tuple(filter(None, zones)) if len(best) < len(pool.models) else (), fewest)
 
     def _fewest(self, model: Node) -> int:
         """How many nodes like this one are enough; 0 if no number is."""
-        low, high = 1, min(len(self._pods), MOST_NEW_NODES)
-        if not self._is_scheduled_with(model, high):
+        most = min(len(self._pods), MOST_NEW_NODES)
+        if not self._is_scheduled_with(model, most):
             return 0
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._is_scheduled_with(model, middle) else (middle + 1, high)
-        return high
+        return 1 + bisect_left(range(1, most), True, key=lambda nodes: self._is_scheduled_with(model, nodes))
 
     def _is_scheduled_with(self, model: Node, nodes: int) -> bool:
         made = (obj for number in range(1, nodes + 1) for obj in one_more(self._state, model, number))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kubesched.questions.explain.answer import Answer
+from kubesched.questions.explain import ExplainedPod
+from kubesched.questions.explain.explanation import Explanation, NodeRejection, NodeVerdict
 from kubesched.questions.explain.grouping import NAMED_ONE_BY_ONE, NodeGroup
-from kubesched.questions.explain.pod_groups import GroupExplanation, GroupHelp
+from kubesched.questions.explain.pod_groups import GroupExplanation, PodGroupPoolHelp
 from kubesched.questions.remedies import Remedies
 from kubesched.questions.wording import counted, listed
-from kubesched.simulate.explanation import Explanation, NodeVerdict, Refusal
 
 MOST_NAMES = 4
 
@@ -39,7 +39,7 @@ def which(group: NodeGroup) -> str:
 def group_reason(group: NodeGroup) -> str:
     """What is said of the nodes of a group that do not fit."""
     assert group.refusal is not None
-    reason = _said(group.refusal)
+    reason = _reasons(group.refusal)
     if group.refusal.plugin:
         reason += f" ({group.refusal.plugin})"
     if group.for_nominated:
@@ -52,7 +52,7 @@ def group_reason(group: NodeGroup) -> str:
 def node_reason(verdict: NodeVerdict) -> str:
     """What is said of one node that does not fit."""
     assert verdict.refusal is not None
-    text = _said(verdict.refusal)
+    text = _reasons(verdict.refusal)
     if verdict.for_nominated:
         text += " (with the pods that are nominated to this node)"
     if verdict.also:
@@ -60,16 +60,16 @@ def node_reason(verdict: NodeVerdict) -> str:
     return text
 
 
-def _objection(refusal: Refusal) -> str:
-    return f"{refusal.plugin}: {_said(refusal)}"
+def _objection(refusal: NodeRejection) -> str:
+    return f"{refusal.plugin}: {_reasons(refusal)}"
 
 
-def _said(refusal: Refusal) -> str:
+def _reasons(refusal: NodeRejection) -> str:
     """The reasons without what the table says already: that they are about nodes."""
     return ", ".join(reason.removeprefix("node(s) ") for reason in refusal.reasons)
 
 
-def what_would_help(answer: Answer) -> list[str]:
+def what_would_help(answer: ExplainedPod) -> list[str]:
     """A sentence for each remedy."""
     nodes = {verdict.node for verdict in answer.explanation.verdicts}
     found = answer.remedies.found if answer.remedies is not None else ()
@@ -99,7 +99,7 @@ def outcome_of_group(it: GroupExplanation) -> str:
     return "The group waits as a whole:"
 
 
-def nodes_that_help(help_: GroupHelp) -> str:
+def nodes_that_help(help_: PodGroupPoolHelp) -> str:
     """The new nodes with which a pod group would be scheduled."""
     where = f" in {listed(help_.zones)}" if help_.zones else ""
     return f"{counted(help_.nodes, 'more node')} of pool {help_.pool}{where}."

@@ -11,8 +11,8 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
+from kubesched.questions.explain.explanation import explain_pod
 from kubesched.questions.placement_tests.case import AtMost, Expectation, Labels, SpreadOver
-from kubesched.questions.placement_tests.reasons import why
 from kubesched.questions.what_if.node_changes import Lose
 from kubesched.questions.what_if.outcome import Outcome, outcome
 from kubesched.simulate.capacity import capacity, model_of
@@ -20,6 +20,9 @@ from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.draining import label_of
 
 _NAMED = 5
+_REASONS = 6
+_NODES_NAMED = 3
+_BEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ class _Checker:
     def _check(self, what: str, problems: Iterable[str], about: str | None = None) -> Check:
         """`about` is the pod whose decision is explained, if the check does not hold."""
         lines = tuple(problems)
-        explanation = why(self._found.cluster(), self._pods[about][0]) if lines and about is not None else ()
+        explanation = _why(self._found.cluster(), self._pods[about][0]) if lines and about is not None else ()
         return Check(f"{self._meant} {what}", not lines, _cut(lines), explanation)
 
     def _unplaced(self) -> dict[str, str]:
@@ -237,3 +240,34 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def _cut(lines: tuple[str, ...]) -> tuple[str, ...]:
     return lines if len(lines) <= _NAMED + 1 else (*lines[:_NAMED], f"and {len(lines) - _NAMED} more")
+
+
+def _why(cluster: SimulatedCluster, pod: Pod) -> tuple[str, ...]:
+    """The decision about the pod as if it had still to be made. The cluster is without the pod afterwards."""
+    found = explain_pod(cluster, pod)
+    groups: dict[str, list[str]] = {}
+    for verdict in found.verdicts:
+        if not verdict.fits and verdict.refusal is not None:
+            groups.setdefault(f"{verdict.refusal.plugin}: {verdict.refusal.text}", []).append(verdict.node)
+    lines = [f"the decision about {found.pod}:"]
+    if found.gate is not None:
+        lines.append(f"  {found.gate.plugin}: {found.gate.text}")
+    if found.pre_filters.refusal is not None:
+        lines.append(f"  {found.pre_filters.refusal.plugin}: {found.pre_filters.refusal.text}")
+        groups = {}
+    ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
+    lines += [f"  {_nodes(names)}: {reason}" for reason, names in ranked[:_REASONS]]
+    if len(ranked) > _REASONS:
+        lines.append(f"  and {len(ranked) - _REASONS} more reasons")
+    for score in found.scores[:_BEST]:
+        parts = sorted(score.parts, key=lambda part: -part.weighted)
+        made_of = ", ".join(f"{part.plugin} {part.weighted}" for part in parts if part.weighted)
+        lines.append(f"  {score.node}: score {score.total}{f' ({made_of})' if made_of else ''}")
+    if not found.scores and found.node:
+        lines.append(f"  {found.node}: the only node that fits")
+    return tuple(lines)
+
+
+def _nodes(names: list[str]) -> str:
+    some = ", ".join(names[:_NODES_NAMED]) + (", ..." if len(names) > _NODES_NAMED else "")
+    return f"{len(names)} node{'' if len(names) == 1 else 's'} ({some})"

@@ -2,113 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from kubesched.api.change import Change
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import Pod, PodSpec
-from kubesched.questions.remedies.patches import Operation, json_patch_between
+from kubesched.framework.advice import ObjectEdit, RemedyKind
 
 
-class Sort(Enum):
-    """The sorts of remedies, those that cost least first."""
+@dataclass(frozen=True, slots=True)
+class JsonPatchOperation:
+    """One operation of a JSON patch (RFC 6902): `add`, `replace` or `remove`."""
 
-    PREEMPTION = "preemption"
-    WAIT_FOR_PODS = "waitForPods"
-    REMOVE_GATES = "removeSchedulingGates"
-    PROVIDE_VOLUME = "provideVolume"
-    RELEASE_CLAIM = "releaseClaim"
-    UNCORDON = "uncordon"
-    REQUEST_LESS = "requestLess"
-    FEWER_DEVICES = "requestFewerDevices"
-    TOLERATE = "tolerate"
-    RELAX_SPREAD = "relaxSpread"
-    REMOVE_TAINT = "removeTaint"
-    LABEL_NODE = "labelNode"
-    DROP_NODE_SELECTOR = "dropNodeSelector"
-    DROP_NODE_AFFINITY = "dropNodeAffinity"
-    DROP_SPREAD = "dropSpread"
-    DROP_ANTI_AFFINITY = "dropPodAntiAffinity"
-    DROP_AFFINITY = "dropPodAffinity"
-    DROP_HOST_PORT = "dropHostPort"
-    ADD_NODE = "addNode"
-    EVICT = "evictPods"
-    REQUEST_NONE = "requestNone"
-
-    @property
-    def rank(self) -> int:
-        return _RANKS[self]
-
-
-_RANKS = {sort: rank for rank, sort in enumerate(Sort)}
-
-
-class Edit(NamedTuple):
-    """What becomes of one object: `make` is given the object, None for a new one, and answers None to delete it."""
-
-    obj: KubeObject | None
-    make: Callable[[Any], KubeObject | None]
-
-
-def created(obj: KubeObject) -> Edit:
-    """A new object."""
-    return Edit(None, lambda _: obj)
-
-
-class NewNode(NamedTuple):
-    """One more node: of which pool, like which node, and in which zones it would help."""
-
-    pool: str
-    like: str
-    zones: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        zones = f" in {' or '.join((', '.join(self.zones[:-1]), self.zones[-1]) if self.zones[1:] else self.zones)}"
-        return f"Add a node to {self.pool}{zones if self.zones else ''}, like {self.like}"
-
-
-@dataclass(frozen=True, eq=False)
-class Option:
-    """A change that may help, not tried yet."""
-
-    sort: Sort
-    text: str
-    edits: tuple[Edit, ...]
-    size: float = 0.0
-    """Smaller ones of a sort go first."""
-    about: str = ""
-    """What it changes: two options about the same thing make no pair."""
-    new: NewNode | None = None
-    tune: Callable[[Callable[[Option], bool]], Option] | None = None
-    """For a change that has a degree: the mildest that still does."""
-
-    @property
-    def cost(self) -> tuple[int, float]:
-        return self.sort.rank, self.size
-
-
-SpecEdit = Callable[[PodSpec], PodSpec]
-
-
-def pod_option(pod: Pod, sort: Sort, text: str, edit: SpecEdit, *, size: float = 0.0, about: str = "") -> Option:
-    """A change of what the pod asks for."""
-    return Option(sort, text, (edited(pod, edit),), size=size, about=about or text)
-
-
-def edited(pod: Pod, edit: SpecEdit) -> Edit:
-    """The pod with another spec."""
-
-    def make(current: Pod) -> Pod:
-        return msgspec.structs.replace(current, spec=edit(current.spec))
-
-    return Edit(pod, make)
+    op: str
+    path: str
+    value: Any | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +32,15 @@ class ObjectChange:
     kind: str
     namespace: str
     name: str
-    patch: tuple[Operation, ...] | None = None
+    patch: tuple[JsonPatchOperation, ...] | None = None
     object: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RemedyStep:
     """One change of a remedy in words."""
 
-    sort: Sort
+    sort: RemedyKind
     text: str
 
 
@@ -136,7 +48,7 @@ class Step:
 class Remedy:
     """A change, or a pair of them, after which the pod finds a node: the engine was asked."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RemedyStep, ...]
     node: str
     """Where the pod would go."""
     changes: tuple[ObjectChange, ...]
@@ -159,7 +71,7 @@ class Remedies:
     """Whether every change that was thought of could be tried, so that an empty answer means that none helps."""
 
 
-def changes_of(edits: Iterable[Edit]) -> tuple[Change[KubeObject], ...]:
+def changes_of(edits: Iterable[ObjectEdit]) -> tuple[Change[KubeObject], ...]:
     """The edits one after another, as a change per object."""
     current: dict[tuple[type[KubeObject], str], tuple[KubeObject | None, KubeObject | None]] = {}
     for edit in edits:
@@ -174,12 +86,12 @@ def changes_of(edits: Iterable[Edit]) -> tuple[Change[KubeObject], ...]:
     return tuple(Change(old, new) for old, new in current.values() if old != new)
 
 
-def described(changes: Sequence[Change[KubeObject]]) -> tuple[ObjectChange, ...]:
+def describe(changes: Sequence[Change[KubeObject]]) -> tuple[ObjectChange, ...]:
     """The changes as a program would carry them out."""
-    return tuple(map(_described, changes))
+    return tuple(map(_describe, changes))
 
 
-def _described(change: Change[KubeObject]) -> ObjectChange:
+def _describe(change: Change[KubeObject]) -> ObjectChange:
     obj = change.obj
     kind = obj.kind or type(obj).__name__
     resource = KINDS[kind].resource if kind in KINDS else None
@@ -191,3 +103,41 @@ def _described(change: Change[KubeObject]) -> ObjectChange:
     if change.old is None:
         return ObjectChange("create", *about, object={**new, "apiVersion": api_version, "kind": kind})
     return ObjectChange("patch", *about, patch=tuple(json_patch_between(msgspec.to_builtins(change.old), new)))
+
+
+def json_patch_between(old: Any, new: Any, path: str = "") -> Iterator[JsonPatchOperation]:
+    """The JSON patch that makes one object of another, for `kubectl patch --type json`. Elements of lists that stay
+    are not repeated."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key, value in old.items():
+            inside = f"{path}/{_escape(key)}"
+            if key not in new:
+                yield JsonPatchOperation("remove", inside)
+            else:
+                yield from json_patch_between(value, new[key], inside)
+        for key, value in new.items():
+            if key not in old:
+                yield JsonPatchOperation("add", f"{path}/{_escape(key)}", value)
+    elif isinstance(old, list | tuple) and isinstance(new, list | tuple):
+        yield from _between_lists(list(old), list(new), path)
+    elif old != new:
+        yield JsonPatchOperation("replace", path, new)
+
+
+def _between_lists(old: list[Any], new: list[Any], path: str) -> Iterator[JsonPatchOperation]:
+    kept = [i for i, item in enumerate(old) if item in new]
+    if len(new) == len(old):
+        for i, (before, after) in enumerate(zip(old, new)):
+            yield from json_patch_between(before, after, f"{path}/{i}")
+    elif new[: len(old)] == old:
+        yield from (JsonPatchOperation("add", f"{path}/-", item) for item in new[len(old) :])
+    elif [old[i] for i in kept] == new:
+        for i in reversed(range(len(old))):  # from the end, so that indexes stay what they are
+            if i not in kept:
+                yield JsonPatchOperation("remove", f"{path}/{i}")
+    else:
+        yield JsonPatchOperation("replace", path, new)
+
+
+def _escape(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

@@ -10,20 +10,20 @@ from operator import attrgetter
 import numpy as np
 
 from kubesched.api.pod import Pod
+from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from kubesched.state.columns import Bool, Int64
 from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
-from kubesched.ui.model.amounts import spelled
-from kubesched.ui.model.asking import Asking, one_more
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import Observed, one_more
 
 _SHAPES = 6
 _PLENTY = 1_000_000
+_UNITS = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
 _FACTS: Callable[[PlacedPod], PodFacts] = attrgetter("facts")
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class WorkloadRoom:
     """How many more of a kind of pod there is room for on the nodes that would take one now.
 
     By resources and the number of pods alone: what copies do to each other (spread, anti-affinity) is not counted.
@@ -43,11 +43,10 @@ class Room:
 class HeadroomModel:
     """Counts room on columns."""
 
-    def __init__(self, observed: Observed, asking: Asking) -> None:
+    def __init__(self, observed: Observed) -> None:
         self._observed = observed
-        self._asking = asking
 
-    def rooms(self) -> list[Room]:
+    def rooms(self) -> list[WorkloadRoom]:
         """For the workloads with most pods."""
         placed = [each for each in self._observed.state.pods.at if each is not None]
         counts = Counter(map(_FACTS, placed))
@@ -75,19 +74,19 @@ class HeadroomModel:
         return left
 
     def requests(self, facts: PodFacts) -> dict[str, str]:
-        return {name: spelled(name, amount) for name, amount, _ in facts.amounts if amount}
+        return {name: rounded_amount(name, amount) for name, amount, _ in facts.amounts if amount}
 
-    def _room(self, pod: Pod, facts: PodFacts, running: int) -> Room:
+    def _room(self, pod: Pod, facts: PodFacts, running: int) -> WorkloadRoom:
         fits = self._fitting(pod)
         left = self.per_row(facts)
         nodes = 0 if fits is None else int(np.count_nonzero(fits))
         at_least = nodes > 0 and (bool(pod.spec.resource_claims) or not left[fits].all())
         more = nodes if at_least or fits is None else int(left[fits].sum())
-        return Room(workload_of(pod), pod.key, running, more, at_least, nodes, self.requests(facts))
+        return WorkloadRoom(workload_of(pod), pod.key, running, more, at_least, nodes, self.requests(facts))
 
     def _fitting(self, pod: Pod) -> Bool | None:
         """The rows that would take one more; None if no row would."""
-        decision = self._asking.decide(one_more(pod))
+        decision = self._observed.decide(one_more(pod))
         outcome = decision.trace.filter_outcome if decision is not None else None
         if outcome is None:
             return None
@@ -105,3 +104,14 @@ def workload_of(pod: Pod) -> str:
     if hashed and name.endswith(f"-{hashed}"):
         name = name.removesuffix(f"-{hashed}")
     return f"{pod.namespace}/{name}"
+
+
+def rounded_amount(resource: str, amount: int) -> str:
+    """An amount in the units of the node table, with at most one digit after the point."""
+    if resource == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
+        for size, unit in _UNITS:
+            if abs(amount) >= size:
+                return f"{amount / size:.1f}".removesuffix(".0") + unit
+    return str(amount)

@@ -11,12 +11,11 @@ from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.devices import ResourceSlice
 from kubesched.api.node import Node
 from kubesched.api.requests import PODS
+from kubesched.framework.decision_view import DecisionView
 from kubesched.plugins.shared.devices.pools import newest
 from kubesched.state.columns import Float, Int64, ResourceIds
 from kubesched.state.pods import PlacedPod
-from kubesched.ui.model.amounts import spelled
-from kubesched.ui.model.asking import Asking
-from kubesched.ui.model.headroom import HeadroomModel, workload_of
+from kubesched.ui.model.headroom import HeadroomModel, rounded_amount, workload_of
 from kubesched.ui.model.node_map import flags_of
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.pending import PendingModel
@@ -28,7 +27,7 @@ _MOST_SLICED = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class NodeResource:
     """A resource of a node, in words and as a share."""
 
     name: str
@@ -50,7 +49,7 @@ class PodOnNode:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceView:
+class NodeDevice:
     """A device that this node alone can use, and the claims that hold it."""
 
     driver: str
@@ -61,7 +60,7 @@ class DeviceView:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class PendingKind:
     """A kind of pod that waits: how many do, and whether this node would take one."""
 
     example: str
@@ -81,7 +80,7 @@ class MoreOf:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeView:
+class NodePage:
     """Everything about one node."""
 
     name: str
@@ -89,14 +88,14 @@ class NodeView:
     labels: dict[str, str]
     taints: tuple[str, ...]
     conditions: tuple[tuple[str, str], ...]
-    resources: tuple[Resource, ...]
+    resources: tuple[NodeResource, ...]
     pod_count: int
     pods: tuple[PodOnNode, ...]
     offset: int
     nominated: tuple[str, ...]
-    devices: tuple[DeviceView, ...]
+    devices: tuple[NodeDevice, ...]
     room: tuple[MoreOf, ...]
-    waiting: tuple[Fit, ...]
+    waiting: tuple[PendingKind, ...]
     """Kinds of pods that wait, and whether this node would take one."""
 
 
@@ -112,14 +111,13 @@ class Slices:
 class NodeModel:
     """Looks nodes up."""
 
-    def __init__(self, observed: Observed, asking: Asking, pending: PendingModel, headroom: HeadroomModel) -> None:
+    def __init__(self, observed: Observed, pending: PendingModel, headroom: HeadroomModel) -> None:
         self._observed = observed
         self._state = observed.state
-        self._asking = asking
         self._pending = pending
         self._headroom = headroom
 
-    def view(self, name: str, offset: int = 0) -> NodeView | None:
+    def view(self, name: str, offset: int = 0) -> NodePage | None:
         """None if there is no such node; else with a page of its pods, the largest first."""
         table = self._state.nodes
         row = table.row_of.get(name)
@@ -128,7 +126,7 @@ class NodeModel:
         node = table.node(row)
         pods = [self._pod(placed) for placed in self._state.pods.pods_on(row)]
         pods.sort(key=lambda pod: (-max(pod.shares.values(), default=0.0), pod.pod))
-        return NodeView(
+        return NodePage(
             name=name,
             flags=flags_of(node),
             labels=dict(sorted(node.metadata.labels.items())),
@@ -157,7 +155,7 @@ class NodeModel:
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
-    def _resources(self, row: int) -> list[Resource]:
+    def _resources(self, row: int) -> list[NodeResource]:
         table = self._state.nodes
         found = []
         for name, i in (*table.resources.items(), (PODS, -1)):
@@ -165,8 +163,8 @@ class NodeModel:
             taken = int(table.pod_count[row] if i < 0 else table.requested[i, row])
             if offered or taken:
                 share = taken / offered if offered else 1.0
-                left = spelled(name, offered - taken)
-                found.append(Resource(name, spelled(name, offered), spelled(name, taken), left, round(share, 4)))
+                texts = [rounded_amount(name, amount) for amount in (offered, taken, offered - taken)]
+                found.append(NodeResource(name, texts[0], texts[1], texts[2], round(share, 4)))
         return found
 
     def _pod(self, placed: PlacedPod) -> PodOnNode:
@@ -185,7 +183,7 @@ class NodeModel:
         padded[: len(requests)] = requests
         return padded[ids]
 
-    def _devices(self, node: Node) -> list[DeviceView]:
+    def _devices(self, node: Node) -> list[NodeDevice]:
         objects = self._state.objects
         slices = [s for s in objects.all(ResourceSlice) if s.spec.node_name == node.name]
         if not slices:
@@ -201,7 +199,7 @@ class NodeModel:
             for device in part.spec.devices:
                 claims = tuple(holders.get((driver, pool, device.name), ()))
                 taints = tuple(f"{taint.key}:{taint.effect}" for taint in device.taints)
-                found.append(DeviceView(driver, pool, device.name, claims, taints))
+                found.append(NodeDevice(driver, pool, device.name, claims, taints))
         return found
 
     def _room(self, row: int) -> list[MoreOf]:
@@ -216,21 +214,18 @@ class NodeModel:
             for name, (placed, count) in largest
         ]
 
-    def _waiting(self, row: int) -> list[Fit]:
+    def _waiting(self, row: int) -> list[PendingKind]:
         found = []
         for pod, count in self._pending.models()[:_KINDS]:
-            decision = self._asking.decide(pod, explain=True)
+            decision = self._observed.decide(pod, explain=True)
             if decision is None:
                 continue
-            trace = decision.trace
-            outcome = trace.filter_outcome
-            status = trace.pre_filter.rejected if trace.pre_filter is not None else None
-            if status is None and outcome is not None:
-                status = outcome.status_of(row)
-            fits = status is None and outcome is not None and bool(outcome.feasible[row])
-            why = "" if fits else (status.message if status is not None else "left out before nodes were looked at")
-            found.append(Fit(pod.key, count, fits, why))
-        return sorted(found, key=lambda fit: (not fit.fits, -fit.count))
+            view = DecisionView(decision, self._observed.profiles[decision.profile])
+            status = view.rejection(row)
+            fits = status is None and view.outcome is not None
+            why = "" if fits else status.message if status is not None else decision.message
+            found.append(PendingKind(pod.key, count, fits, why))
+        return sorted(found, key=lambda kind: (not kind.fits, -kind.count))
 
 
 def _bytes(shares: Float) -> str:

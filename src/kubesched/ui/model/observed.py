@@ -6,11 +6,14 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubesched.api.pod import Pod
+from msgspec.structs import replace
+
+from kubesched.api.pod import Pod, PodStatus
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.shadow import Shadow
 from kubesched.extenders.http_extender import HTTPExtender
 from kubesched.framework.budget import counting_looks
+from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.framework.profile import Profile
@@ -18,7 +21,7 @@ from kubesched.framework.registry import Registry
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.simulate.cluster import profiles_of
 from kubesched.state.cluster import ClusterState
-from kubesched.ui.model.entries import EntryLog
+from kubesched.ui.model.decisions import EntryLog
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,24 @@ class Observed:
     extenders: Sequence[HTTPExtender] = ()
     """Extenders of the scheduler, which the page does not ask."""
 
+    def decide(self, pod: Pod, *, explain: bool = False) -> Decision | None:
+        """The decision as it would be now; None if the pod waits for a scheduler that is not this one."""
+        return self.engine.decide(pod, explain=explain) if self.engine.knows(pod.spec.scheduler_name) else None
+
     def waiting(self) -> Iterable[Pod]:
         """Pods that have no node, where there is no queue to tell."""
         if self.pods_without_node is not None:
             return self.pods_without_node()
         return (pod for pod in self.pods.values() if waits(pod))
+
+
+def one_more(pod: Pod) -> Pod:
+    """A pod like this one that has no node yet. One that has none is asked about itself."""
+    if waits(pod):
+        return pod
+    name = f"{pod.name}-one-more"
+    metadata = replace(pod.metadata, name=name, uid=f"{pod.namespace}/{name}", deletion_timestamp="")
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
 
 
 def waits(pod: Pod) -> bool:

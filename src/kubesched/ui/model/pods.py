@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
+
+from kubesched.api.errors import UserError
+from kubesched.api.kinds import Object
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.ui.model.asking import Asking, manifest_of, one_more, yaml_of
-from kubesched.ui.model.entries import DecisionEntry
+from kubesched.api.storage import StorageClass
+from kubesched.api.workloads import PriorityClass
+from kubesched.api.yaml import YamlError, documents, dump
+from kubesched.framework.decision_view import DecisionView
+from kubesched.simulate.admission import Admission, Classes
+from kubesched.simulate.kinds import ReadAs, kind_of
+from kubesched.ui.model.decisions import DecisionEntry
 from kubesched.ui.model.headroom import workload_of
-from kubesched.ui.model.observed import Observed
-from kubesched.ui.model.pending import PendingModel, WaitingPod
-from kubesched.ui.model.verdict import Verdict
+from kubesched.ui.model.observed import Observed, one_more
+from kubesched.ui.model.pending import PendingModel, PendingPodLine
+from kubesched.ui.model.verdict import PodVerdict, page_verdict
 
-_FOUND = 12
+replace = msgspec.structs.replace
+
+_SHOWN = 12
+_MOST_BY_ALIASES = 1 << 18
+_LEFT_OUT = ("nodeName", "volumes")
+"""Not for editing: where a pod is, and volumes, whose claims belong to it."""
+
+
+class TryError(UserError):
+    """What is wrong with a pod that somebody is editing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +53,18 @@ class PodView:
     manifest: dict[str, object]
     """What can be edited of it."""
     yaml: str
-    waiting: WaitingPod | None
+    waiting: PendingPodLine | None
     cause: str
     wakes: tuple[str, ...]
     history: tuple[DecisionEntry, ...]
     now: float
     """By the clock of the history."""
-    verdict: Verdict | None
+    verdict: PodVerdict | None
     """What would become of it now; of a pod that has a node, of one more like it. None if another scheduler decides."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResults:
     """What a search found."""
 
     nodes: tuple[str, ...]
@@ -56,9 +77,8 @@ class Found:
 class PodModel:
     """Looks pods up."""
 
-    def __init__(self, observed: Observed, asking: Asking, pending: PendingModel) -> None:
+    def __init__(self, observed: Observed, pending: PendingModel) -> None:
         self._observed = observed
-        self._asking = asking
         self._pending = pending
 
     def view(self, key: str) -> PodView | None:
@@ -71,7 +91,7 @@ class PodModel:
         node = placed.pod.spec.node_name if placed is not None else pod.spec.node_name
         waiting = self._pending.find(key) if not node else None
         cause = self._pending.cause_of(waiting) if waiting is not None else None
-        manifest = manifest_of(pod)
+        manifest = _manifest_of(pod)
         return PodView(
             pod=pod.key,
             workload=workload_of(pod),
@@ -82,31 +102,67 @@ class PodModel:
             nominated_node=observed.state.nominated.node_of(pod),
             labels=pod.metadata.labels,
             manifest=manifest,
-            yaml=yaml_of(manifest),
+            yaml=dump(manifest),
             waiting=self._pending.line(waiting) if waiting is not None else None,
             cause=cause.title if cause is not None else "",
             wakes=self._pending.wakes(cause.plugins, pod.spec.scheduler_name) if cause is not None else (),
             history=tuple(observed.log.of(key)) if observed.log is not None else (),
             now=observed.clock(),
-            verdict=self._asking.verdict(one_more(placed.pod if placed is not None else pod)),
+            verdict=self._verdict(one_more(placed.pod if placed is not None else pod)),
         )
 
-    def try_it(self, text: str, key: str) -> Verdict | None:
+    def try_it(self, text: str, key: str) -> PodVerdict | None:
         """What would become of the pod if it were like this. TryError if it cannot be."""
-        original = self._observed.pods.get(key)
-        return self._asking.verdict(self._asking.edited(text, original))
+        return self._verdict(self._edited(text, self._observed.pods.get(key)))
 
-    def search(self, text: str) -> Found:
+    def _verdict(self, pod: Pod) -> PodVerdict | None:
+        """None if the pod waits for a scheduler that is not this one."""
+        decision = self._observed.decide(pod, explain=True)
+        if decision is None:
+            return None
+        view = DecisionView(decision, self._observed.profiles[decision.profile])
+        return page_verdict(view, self._observed.engine.pre_enqueue(pod))
+
+    def _edited(self, text: str, original: Pod | None = None) -> Pod:
+        """The pod of a manifest, as an API server would complete it. TryError with all that is wrong with it.
+
+        It takes the place of the original, if there is one: with its name, and with the claims that were made for it.
+        """
+        obj = _read_document(text)
+        metadata = {**(obj.get("metadata") or {})}
+        metadata.setdefault("namespace", original.namespace if original else "default")
+        metadata.setdefault("name", original.name if original else "new-pod")
+        read_as = kind_of(obj.get("apiVersion", "v1"), obj.get("kind", "Pod"))
+        if not isinstance(read_as, ReadAs) or read_as.record is not Pod:
+            raise TryError("kind: expected a Pod of v1")
+        obj = {**obj, "apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+        pod, mistakes = Admission(Classes(self._classes())).admit(read_as, obj)
+        if not isinstance(pod, Pod):
+            raise TryError(*(str(mistake) for mistake in mistakes))
+        if not self._observed.engine.knows(pod.spec.scheduler_name):
+            known = ", ".join(self._observed.profiles)
+            raise TryError(f"spec.schedulerName: {pod.spec.scheduler_name!r}; there are profiles for {known}")
+        if original is None:
+            return one_more(pod)
+        spec = replace(pod.spec, node_name="", volumes=original.spec.volumes)
+        labels = pod.metadata.labels
+        return one_more(replace(original, metadata=replace(original.metadata, labels=labels), spec=spec))
+
+    def _classes(self) -> Iterable[KubeObject]:
+        objects = self._observed.state.objects
+        return (*objects.all(PriorityClass), *objects.all(StorageClass))
+
+    def search(self, text: str) -> SearchResults:
         """Nodes and pods with the text in their names; those whose names begin with it first."""
         wanted = text.strip().lower()
         if not wanted:
-            return Found((), (), 0, 0)
+            return SearchResults((), (), 0, 0)
         table = self._observed.state.nodes
         nodes = [name for name, row in table.row_of.items() if wanted in name.lower() and table.live[row]]
         pods = [pod for key, pod in self._observed.pods.items() if wanted in key.lower()]
-        best_nodes = heapq.nsmallest(_FOUND, nodes, key=lambda name: _rank(name, wanted))
-        best_pods = heapq.nsmallest(_FOUND, pods, key=lambda pod: _rank(pod.name, wanted))
-        return Found(
+        best_nodes = heapq.nsmallest(_SHOWN, nodes, key=lambda name: _rank(name, wanted))
+        best_pods = heapq.nsmallest(_SHOWN, pods, key=lambda pod: _rank(pod.name, wanted))
+        return SearchResults(
             tuple(best_nodes),
             tuple((pod.key, self._node_of(pod)) for pod in best_pods),
             len(nodes) - len(best_nodes),
@@ -120,3 +176,23 @@ class PodModel:
 
 def _rank(name: str, wanted: str) -> tuple[bool, int, str]:
     return not name.lower().startswith(wanted), len(name), name
+
+
+def _manifest_of(pod: Pod) -> Object:
+    """What can be edited of a pod, as a manifest."""
+    plain: dict[str, Any] = msgspec.to_builtins(pod)
+    spec = {key: value for key, value in plain.get("spec", {}).items() if key not in _LEFT_OUT}
+    metadata = {"name": pod.name, "namespace": pod.namespace, "labels": dict(pod.metadata.labels)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _read_document(text: str) -> Object:
+    try:
+        values = [document.value for document in documents(text, most_by_aliases=_MOST_BY_ALIASES) if document.value]
+    except (YamlError, RecursionError) as error:
+        raise TryError(str(error)) from error
+    if len(values) != 1 or not isinstance(values[0], dict):
+        raise TryError("expected one Pod")
+    if not isinstance(values[0].get("metadata") or {}, dict):
+        raise TryError("metadata: expected a mapping")
+    return values[0]

@@ -8,7 +8,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.ui.model.entries import DecisionEntry, EntryLog
+from kubesched.ui.model.decisions import DecisionEntry, EntryLog
 from kubesched.ui.model.observed import waits
 
 _SCHEDULED = "PodScheduled"

@@ -1,4 +1,4 @@
-"""Changes of storage that may help: claims, classes and volumes that are missing."""
+"""VolumeBinding's advice: create the claims, classes and volumes that are missing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,23 @@ from kubesched.api.storage import (
     VolumeResources,
 )
 from kubesched.api.well_known import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, NO_PROVISIONER
+from kubesched.framework.advice import AdvicePlugin, ObjectEdit, RemedyKind, RemedyProposal, created
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.volume_claims import claims_used, class_of, is_bound
-from kubesched.questions.remedies.remedy import Edit, Option, Sort, created
 from kubesched.state.cluster import ClusterState
 
 ANY_PROVISIONER = "provisioner.example.com"
 
 
-def volume_options(pod: Pod, state: ClusterState) -> Iterator[Option]:
+class VolumeAdvice(AdvicePlugin):
+    """Proposes the objects without which the pod's claims cannot be bound."""
+
+    def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
+        yield from _missing_objects(cycle.pod, cycle.state)
+
+
+def _missing_objects(pod: Pod, state: ClusterState) -> Iterator[RemedyProposal]:
     """Claims, classes and volumes that are missing."""
     objects = state.objects
     for use in claims_used(pod):
@@ -42,13 +51,13 @@ def volume_options(pod: Pod, state: ClusterState) -> Iterator[Option]:
         if class_name and objects.get(StorageClass, class_name) is None:
             made = _new_class(class_name, state)
             text = f"Create the StorageClass {class_name}, which the claim {claim.name} asks for"
-            yield Option(Sort.PROVIDE_VOLUME, text, (created(made),), 1.0, f"class {class_name}")
+            yield RemedyProposal(RemedyKind.PROVIDE_VOLUME, text, (created(made),), 1.0, f"class {class_name}")
         size = claim.spec.resources.requests.get("storage")
         text = f"Give the claim {claim.name} a PersistentVolume{f' of {size}' if size else ''}"
-        yield Option(Sort.PROVIDE_VOLUME, text, _bound(claim), 2.0, f"claim {claim.name}")
+        yield RemedyProposal(RemedyKind.PROVIDE_VOLUME, text, _bound(claim), 2.0, f"claim {claim.name}")
 
 
-def _missing_claim(namespace: str, name: str, state: ClusterState) -> Iterator[Option]:
+def _missing_claim(namespace: str, name: str, state: ClusterState) -> Iterator[RemedyProposal]:
     """The claim, of a class that makes volumes once a pod needs them; else one with a volume of its own."""
     classes = sorted(state.objects.all(StorageClass), key=lambda c: (not _is_default(c), c.name))
     waiting = [c for c in classes if c.volume_binding_mode == "WaitForFirstConsumer"]
@@ -56,11 +65,11 @@ def _missing_claim(namespace: str, name: str, state: ClusterState) -> Iterator[O
     for place, storage_class in enumerate(making[:3]):
         claim = _claim(namespace, name, storage_class.name)
         text = f"Create the PersistentVolumeClaim {name}, of class {storage_class.name}"
-        yield Option(Sort.PROVIDE_VOLUME, text, (created(claim),), place / 10, f"claim {name}")
+        yield RemedyProposal(RemedyKind.PROVIDE_VOLUME, text, (created(claim),), place / 10, f"claim {name}")
     claim = _claim(namespace, name, "")
     text = f"Create the PersistentVolumeClaim {name}, with a PersistentVolume"
     edits = (created(_as_bound(claim)), created(_volume_for(claim)))
-    yield Option(Sort.PROVIDE_VOLUME, text, edits, 1.0, f"claim {name}")
+    yield RemedyProposal(RemedyKind.PROVIDE_VOLUME, text, edits, 1.0, f"claim {name}")
 
 
 def _is_default(storage_class: StorageClass) -> bool:
@@ -87,8 +96,8 @@ def _new_class(name: str, state: ClusterState) -> StorageClass:
     )
 
 
-def _bound(claim: PersistentVolumeClaim) -> tuple[Edit, ...]:
-    return created(_volume_for(claim)), Edit(claim, _as_bound)
+def _bound(claim: PersistentVolumeClaim) -> tuple[ObjectEdit, ...]:
+    return created(_volume_for(claim)), ObjectEdit(claim, _as_bound)
 
 
 def _as_bound(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:

@@ -1,7 +1,8 @@
-"""Changes of claims for devices that may help: devices that others hold, and fewer of them."""
+"""DynamicResources' advice: free devices that others hold, or ask for fewer."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
@@ -9,32 +10,46 @@ from msgspec.structs import replace
 from kubesched.api.device_claims import ResourceClaim, ResourceClaimStatus
 from kubesched.api.pod import Pod
 from kubesched.api.requests import is_extended, pod_requests
-from kubesched.questions.remedies.cluster_options import eviction
-from kubesched.questions.remedies.levels import Levels
-from kubesched.questions.remedies.remedy import Edit, Option, Sort
+from kubesched.framework.advice import AdvicePlugin, ObjectEdit, RemedyKind, RemedyProposal
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.plugins.advice.evictions import propose_eviction
 from kubesched.state.cluster import ClusterState
 
+MOST_CLAIMS = 40
 
-def device_options(pod: Pod, state: ClusterState, *, most: int) -> Iterator[Option]:
-    """An idle claim gives its devices back, or the pods that use one leave; or the pod's own claims ask for fewer."""
-    if not pod.spec.resource_claims and not any(is_extended(name) for name in pod_requests(pod)):
-        return
+
+class DeviceAdvice(AdvicePlugin):
+    """Looks at the pod's own claims, and at the claims that hold devices."""
+
+    def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
+        pod = cycle.pod
+        if pod.spec.resource_claims or any(is_extended(name) for name in pod_requests(pod)):
+            yield from _fewer_devices(pod, cycle.state)
+            yield from _released_claims(pod, cycle.state)
+
+
+def _fewer_devices(pod: Pod, state: ClusterState) -> Iterator[RemedyProposal]:
     for entry in pod.spec.resource_claims:
         own = state.objects.get(ResourceClaim, entry.resource_claim_name or "", pod.namespace)
         if own is not None and own.status.allocation is None:
             for i, request in enumerate(own.spec.devices.requests):
                 if request.exactly is not None and request.exactly.count > 1:
-                    yield _FewerDevices(own, i).option(1)
+                    yield _FewerDevices(own, i).proposal(1)
+
+
+def _released_claims(pod: Pod, state: ClusterState) -> Iterator[RemedyProposal]:
+    """An idle claim gives its devices back, or the pods that use one leave."""
     claims = [claim for claim in state.objects.all(ResourceClaim) if claim.status.allocation is not None]
     placed = {each.pod.uid: each.pod for each in state.pods.at if each is not None} if claims else {}
-    for claim in claims[:most]:
+    for claim in claims[:MOST_CLAIMS]:
         users = [placed[user.uid] for user in claim.status.reserved_for if user.uid in placed]
         if not claim.status.reserved_for:
             text = f"Deallocate the claim {claim.key}, which no pod uses"
-            edit = Edit(claim, lambda claim: replace(claim, status=ResourceClaimStatus()))
-            yield Option(Sort.RELEASE_CLAIM, text, (edit,), 0.0, f"claim {claim.key}")
+            edit = ObjectEdit(claim, lambda claim: replace(claim, status=ResourceClaimStatus()))
+            yield RemedyProposal(RemedyKind.RELEASE_CLAIM, text, (edit,), about=f"claim {claim.key}")
         elif users and len(users) == len(claim.status.reserved_for) and pod.uid not in placed:
-            yield eviction(users, state, users[0].spec.node_name)
+            yield propose_eviction(users, state, users[0].spec.node_name)
 
 
 class _FewerDevices:
@@ -46,14 +61,14 @@ class _FewerDevices:
         exactly = claim.spec.devices.requests[i].exactly
         self._asked = (exactly.count if exactly is not None else None) or 1
 
-    def option(self, count: int) -> Option:
+    def proposal(self, count: int) -> RemedyProposal:
         request, asked = self._claim.spec.devices.requests[self._i], self._asked
         text = f"Ask for {count} instead of {asked} devices in request {request.name} of the claim {self._claim.name}"
-        edit = Edit(self._claim, self._made(count))
+        edit = ObjectEdit(self._claim, self._with_count(count))
         about = f"devices {self._claim.name} {self._i}"
-        return Option(Sort.FEWER_DEVICES, text, (edit,), (asked - count) / asked, about, tune=self._tuned)
+        return RemedyProposal(RemedyKind.FEWER_DEVICES, text, (edit,), (asked - count) / asked, about, tune=self._tune)
 
-    def _made(self, count: int) -> Callable[[ResourceClaim], ResourceClaim]:
+    def _with_count(self, count: int) -> Callable[[ResourceClaim], ResourceClaim]:
         def make(claim: ResourceClaim) -> ResourceClaim:
             requests = list(claim.spec.devices.requests)
             exactly = requests[self._i].exactly
@@ -64,5 +79,6 @@ class _FewerDevices:
 
         return make
 
-    def _tuned(self, fits: Callable[[Option], bool]) -> Option:
-        return self.option(Levels(lambda count: fits(self.option(count))).greatest(1, self._asked - 1))
+    def _tune(self, helps: Callable[[RemedyProposal], bool]) -> RemedyProposal:
+        more = bisect_left(range(2, self._asked), True, key=lambda count: not helps(self.proposal(count)))
+        return self.proposal(1 + more)
