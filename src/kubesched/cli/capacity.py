@@ -29,7 +29,7 @@ from kubesched.questions.what_if.reading import read_applied
 from kubesched.questions.wording import counted
 from kubesched.simulate.capacity import Capacity, model_of
 from kubesched.simulate.capacity import capacity as measure
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.workloads import expand
 
 MOST_NODES = 20
@@ -68,7 +68,7 @@ def capacity(
     model = _model(found_in_file, "<stdin>" if pod_file == "-" else pod_file)
     others = (obj for obj in found_in_file if model_of(obj) is None)
     objects = expand((*manifests.objects, *others)).objects
-    cluster = SimulatedCluster(objects, policy.settings, seed=seed, profiles=policy.profiles)
+    cluster = ClusterModel(objects, policy.settings, seed=seed, profiles=policy.profiles)
     with plugin_errors_reported(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     if output == TEXT:

@@ -21,7 +21,8 @@ from kubesched.questions.answers import ExplanationList, Skipped, answer
 from kubesched.questions.explain import explain as explain_pod
 from kubesched.questions.explain import html
 from kubesched.questions.pending import pending_pods
-from kubesched.questions.targets import AskedCluster
+from kubesched.questions.targets import find_pod
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 
@@ -57,14 +58,16 @@ def explain(
     out, skipped = console(), Skipped(manifests.skipped)
     with plugin_errors_reported():
         if targets or pods or pod_files:
-            found = [asked.find(text, namespace()) for text in (*targets, *pods)]
+            found = [find_pod(asked, text, namespace()) for text in (*targets, *pods)]
             for obj, source in zip(manifests.objects, manifests.sources):
                 if _is_from(source, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
-                    found.append(asked.find(f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}"))
+                    found.append(
+                        find_pod(asked, f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}")
+                    )
             _refuse_strangers(found, asked)
-            answers = [explain_pod(asked.cluster, pod, with_remedies=not no_remedies) for pod in found]
+            answers = [explain_pod(asked, pod, with_remedies=not no_remedies) for pod in found]
         else:
-            pending = pending_pods(asked.cluster, with_remedies=not no_remedies)
+            pending = pending_pods(asked, with_remedies=not no_remedies)
             if output == TEXT:
                 print_pending(out, pending)
                 print_skipped(out, manifests.skipped)
@@ -93,13 +96,13 @@ def _is_from(source: str, given: tuple[str, ...]) -> bool:
     return any(source == file or Path(source).is_relative_to(file) for file in named)
 
 
-def _refuse_strangers(pods: list[Pod], asked: AskedCluster) -> None:
+def _refuse_strangers(pods: list[Pod], asked: ClusterModel) -> None:
     """Pods that wait for a scheduler that the configuration knows nothing of."""
-    known = ", ".join(asked.cluster.profiles)
+    known = ", ".join(asked.profiles)
     refused = [
         f"pod {pod.key} waits for the scheduler {pod.spec.scheduler_name!r}; the configuration has profiles for {known}"
         for pod in pods
-        if not asked.cluster.engine.knows(pod.spec.scheduler_name)
+        if not asked.engine.knows(pod.spec.scheduler_name)
     ]
     if refused:
         refuse(refused)

@@ -22,9 +22,8 @@ from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.values import MULTIMAP
 from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import Profile, ProfileError, custom_resources
-from kubesched.questions.targets import AskedCluster, asked_cluster
 from kubesched.scheduler import garbage
-from kubesched.simulate.cluster import profiles_of
+from kubesched.simulate.cluster import ClusterModel, profiles_of
 from kubesched.simulate.manifests import Manifests, load
 
 
@@ -183,8 +182,9 @@ def plugin_errors_reported() -> Iterator[None]:
 
 def asked(
     files: tuple[str, ...], config_file: str | None, features: Features, seed: int
-) -> tuple[AskedCluster, Manifests]:
+) -> tuple[ClusterModel, Manifests]:
     """The cluster that the options describe, with its workloads; or all that is wrong with them, and the end."""
     policy = policy_of(config_file, features)
     manifests = manifests_of(files, policy, workloads=True)
-    return asked_cluster(manifests.objects, policy.settings, seed=seed, profiles=policy.profiles), manifests
+    settings, profiles = policy.settings, policy.profiles
+    return ClusterModel.with_missing_pods(manifests.objects, settings, seed=seed, profiles=profiles), manifests

@@ -37,8 +37,7 @@ def place(
 
     One pass in the order of the queue. No pod is evicted; the output says which pods preemption would evict.
     """
-    found, manifests = asked(files, config_file, features, seed)
-    cluster = found.cluster
+    cluster, manifests = asked(files, config_file, features, seed)
     with plugin_errors_reported():
         report = place_all(cluster)
     if only:

@@ -21,12 +21,12 @@ from kubesched.framework.budget import LIMIT, Budget
 from kubesched.sandbox.http.security import check_exposure
 from kubesched.scheduler import garbage
 from kubesched.serve.age import Files, Followed
-from kubesched.serve.cluster import ServedCluster
 from kubesched.serve.following import following
 from kubesched.serve.guard import Token, tls_context
 from kubesched.serve.questions import Questions
 from kubesched.serve.server import LARGEST_BODY, MOST_AT_ONCE, QuestionServer, Settings
 from kubesched.serve.what_if import WhatIfs
+from kubesched.simulate.cluster import ClusterModel
 
 PORT = 8230
 
@@ -107,7 +107,7 @@ def serve(
 
 
 async def _serve(
-    cluster: ServedCluster,
+    cluster: ClusterModel,
     current: AbstractAsyncContextManager[Followed],
     settings: Settings,
     what_if_timeout: float,
@@ -133,12 +133,12 @@ async def _serve(
             await server.stop()
 
 
-def _cluster(files: tuple[str, ...], policy: Policy) -> tuple[ServedCluster, AbstractAsyncContextManager[Followed]]:
+def _cluster(files: tuple[str, ...], policy: Policy) -> tuple[ClusterModel, AbstractAsyncContextManager[Followed]]:
     """The cluster, and what keeps it current. Of equals the first is chosen: a question has one answer."""
     live = source().live
     objects = manifests_of(files, policy, workloads=True).objects if live is None else ()
     budget = Budget(time.thread_time, limit=LIMIT)
-    cluster = ServedCluster(objects, policy.settings, profiles=policy.profiles, draw=lambda among: 0, budget=budget)
+    cluster = ClusterModel(objects, policy.settings, profiles=policy.profiles, draw=lambda among: 0, budget=budget)
     if live is None:
         return cluster, nullcontext(Files(source().origin))
     garbage.collect_seldom()

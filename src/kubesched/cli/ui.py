@@ -24,8 +24,9 @@ from kubesched.questions.sources.live import LiveCluster, LiveClusterError
 from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.replay import ReplayError
 from kubesched.serve.following import following
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.server import PageServer
-from kubesched.ui.sources.following import FollowedCluster, observe_following
+from kubesched.ui.sources.following import observe_following
 from kubesched.ui.sources.manifests import observe_manifests
 from kubesched.ui.travel import TimeTravel
 
@@ -62,14 +63,14 @@ def ui(
         served = _of_live(live, policy_of(config_file, features), seed, port)
     else:
         found, _ = asked(files, config_file, features, seed)
-        served = contextlib.nullcontext(PageServer(observe_manifests(found.cluster, source().origin), port=port))
+        served = contextlib.nullcontext(PageServer(observe_manifests(found, source().origin), port=port))
     uvloop.run(_serve(served, opens=not no_browser))
 
 
 @contextlib.asynccontextmanager
 async def _of_live(live: LiveCluster, policy: Policy, seed: int, port: int) -> AsyncIterator[PageServer]:
     """The page of a cluster that watches keep current. LiveClusterError if it cannot be read."""
-    cluster = FollowedCluster(policy.settings, profiles=policy.profiles, seed=seed)
+    cluster = ClusterModel((), policy.settings, profiles=policy.profiles, seed=seed)
     garbage.collect_seldom()
     custom, origin = policy.custom_resources, live.origin
     async with following(cluster, live.settings, os.environ, custom=custom, origin=origin) as followed:

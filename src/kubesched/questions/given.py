@@ -16,9 +16,10 @@ from kubesched.api.pod import Pod, PodStatus
 from kubesched.api.schema import Mistake
 from kubesched.api.storage import StorageClass
 from kubesched.api.workloads import PriorityClass
-from kubesched.questions.targets import AskedCluster, UnknownTargetError
+from kubesched.questions.targets import UnknownTargetError, find_pod
+from kubesched.questions.trial import Trial
 from kubesched.simulate.admission import Admission, Classes
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE, ReadAs, kind_of
 
 _MOST_KEPT = 1024
@@ -31,13 +32,13 @@ class AskedError(UserError):
 class Given:
     """Reads what comes with questions to one cluster. Pods are kept, as programs ask about the same again and again."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: ClusterModel) -> None:
         self._cluster = cluster
         self._versions: tuple[int, int] | None = None
         self._admission = Admission(Classes())
         self._pods: OrderedDict[tuple[bytes, str], Pod] = OrderedDict()
 
-    def pod(self, raw: msgspec.Raw, path: str, among: AskedCluster) -> Pod:
+    def pod(self, raw: msgspec.Raw, path: str, trial: Trial) -> Pod:
         """A new pod from its manifest, or the one of the cluster that a text means. Raises AskedError."""
         self._follow_classes()
         key = (bytes(raw), path)
@@ -49,20 +50,20 @@ class Given:
         except msgspec.DecodeError as error:  # such as text that is not UTF-8
             raise AskedError(f"{path}: {error}") from None
         if isinstance(value, str):
-            return self._known(value, path, among)
+            return self._known(value, path, trial)
         pod = self._new(value, path)
         self._pods[key] = pod
         if len(self._pods) > _MOST_KEPT:
             self._pods.popitem(last=False)
         return pod
 
-    def pods(self, raws: Iterable[msgspec.Raw], path: str, among: AskedCluster) -> list[Pod]:
+    def pods(self, raws: Iterable[msgspec.Raw], path: str, trial: Trial) -> list[Pod]:
         """Several pods, none of them twice. AskedError with the mistakes of all of them."""
         found: dict[str, Pod] = {}
         lines: list[str] = []
         for i, raw in enumerate(raws):
             try:
-                pod = self.pod(raw, f"{path}[{i}]", among)
+                pod = self.pod(raw, f"{path}[{i}]", trial)
             except AskedError as error:
                 lines += error.lines
                 continue
@@ -91,9 +92,9 @@ class Given:
             raise AskedError(*(_at(path, mistake) for mistake in mistakes))
         return record
 
-    def _known(self, text: str, path: str, among: AskedCluster) -> Pod:
+    def _known(self, text: str, path: str, trial: Trial) -> Pod:
         try:
-            found = among.find(text)
+            found = find_pod(self._cluster, text, trial=trial)
         except UnknownTargetError as error:
             raise AskedError(*(f"{path}: {line}" for line in error.lines)) from None
         self._check_profile(found, path)

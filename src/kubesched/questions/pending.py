@@ -17,7 +17,7 @@ from kubesched.questions.remedies import Remedies
 from kubesched.questions.remedies.remedy import Sort
 from kubesched.questions.remedies.trial import changed
 from kubesched.questions.wording import counted
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import Placed, Unplaced, place_one
 
 MOST_KINDS = 30
@@ -78,7 +78,7 @@ class PendingPods:
     """Those that find no node, the largest group first."""
 
 
-def pending_pods(cluster: SimulatedCluster, *, with_remedies: bool = True) -> PendingPods:
+def pending_pods(cluster: ClusterModel, *, with_remedies: bool = True) -> PendingPods:
     """Place what can be placed, in the order of the queue, and explain the rest. The cluster holds the placed pods."""
     placed: list[Placed] = []
     waiting: list[tuple[Pod, Unplaced]] = []
@@ -93,7 +93,7 @@ def pending_pods(cluster: SimulatedCluster, *, with_remedies: bool = True) -> Pe
 
 
 class _Groups:
-    def __init__(self, cluster: SimulatedCluster, with_remedies: bool) -> None:
+    def __init__(self, cluster: ClusterModel, with_remedies: bool) -> None:
         self._cluster = cluster
         self._with_remedies = with_remedies
         self._engine = Engine(cluster.state, cluster.profiles.values(), draw=lambda among: 0)

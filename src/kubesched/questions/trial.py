@@ -16,7 +16,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import group_key
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.devices import claims_of, made_for
 from kubesched.simulate.placement import Placed, Unplaced, decided, place_one, reserve
 
@@ -24,7 +24,7 @@ from kubesched.simulate.placement import Placed, Unplaced, decided, place_one, r
 class Trial:
     """A cluster as it would be, for as long as the `with` block lasts."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: ClusterModel) -> None:
         self.cluster = cluster
         self._state = cluster.state
         self._undo = ExitStack()

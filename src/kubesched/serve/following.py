@@ -18,7 +18,7 @@ from kubesched.kube.transport import user_agent
 from kubesched.questions.sources.live import ESSENTIAL, ROLE, LiveClusterError
 from kubesched.questions.sources.reading import Unreadable
 from kubesched.serve.age import Behind, ClusterAge, NotReadyError
-from kubesched.serve.cluster import ServedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import kinds_read
 
 _PATIENCE = 30.0
@@ -33,7 +33,7 @@ class Following:
 
     def __init__(
         self,
-        cluster: ServedCluster,
+        cluster: ClusterModel,
         client: Client,
         kinds: Iterable[Kind],
         *,
@@ -102,7 +102,7 @@ async def _is_readable(client: Client, kind: Kind, origin: str) -> bool | None:
 
 @asynccontextmanager
 async def following(
-    cluster: ServedCluster,
+    cluster: ClusterModel,
     settings: ConnectionSettings,
     environ: Mapping[str, str],
     *,

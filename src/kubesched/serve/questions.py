@@ -20,11 +20,10 @@ from kubesched.questions.explain import explain
 from kubesched.questions.fit import fit
 from kubesched.questions.given import Given
 from kubesched.questions.output import plain
-from kubesched.questions.targets import AskedCluster
 from kubesched.questions.trial import Trial
 from kubesched.serve.age import Followed
-from kubesched.serve.cluster import ServedCluster
 from kubesched.simulate.capacity import capacity, model_of
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import Placed, Unplaced
 
 TIMEOUT = 10.0
@@ -76,7 +75,7 @@ class Questions:
 
     def __init__(
         self,
-        cluster: ServedCluster,
+        cluster: ClusterModel,
         followed: Followed,
         *,
         timeout: float = TIMEOUT,
@@ -105,11 +104,11 @@ class Questions:
         return {**found, "cluster": plain(age)}
 
     def _fit(self, question: FitQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        pods = self._given.pods(question.pods, "pods", self._among(trial))
+        pods = self._given.pods(question.pods, "pods", trial)
         return answer(fit(trial, (self._in_time(pod, deadline) for pod in pods)))
 
     def _explain(self, question: ExplainQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        pod = trial.with_claims(self._given.pod(question.pod, "pod", self._among(trial)))
+        pod = trial.with_claims(self._given.pod(question.pod, "pod", trial))
         found = explain(
             self._cluster, pod, with_remedies=question.remedies, out_of_time=lambda: self._clock() > deadline
         )
@@ -119,16 +118,13 @@ class Questions:
         return answer(explanation, found.findings, Skipped({}))
 
     def _capacity(self, question: CapacityQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        model = model_of(self._given.pod(question.pod, "pod", self._among(trial)))
+        model = model_of(self._given.pod(question.pod, "pod", trial))
         assert model is not None
 
         def place(pod: Pod) -> Placed | Unplaced:
             return trial.place(self._in_time(pod, deadline))
 
         return answer(capacity(self._cluster, model, most=question.most, place=place))
-
-    def _among(self, trial: Trial) -> AskedCluster:
-        return AskedCluster(self._cluster, self._cluster.workloads, trial)
 
     def _in_time(self, pod: Pod, deadline: float) -> Pod:
         if self._clock() > deadline:

@@ -30,8 +30,8 @@ from kubesched.questions.what_if.what_if import what_if
 from kubesched.questions.what_if.workload_changes import SCALABLE, Apply, Scale
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.serve.age import Followed, NotReadyError
-from kubesched.serve.cluster import ServedCluster
 from kubesched.serve.questions import Asking, QuestionTimeoutError
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.draining import nodes_meant, whats_wrong
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE, Workload
 from kubesched.simulate.manifests import bare_namespace
@@ -79,7 +79,7 @@ class WhatIfs:
 
     def __init__(
         self,
-        cluster: ServedCluster,
+        cluster: ClusterModel,
         followed: Followed,
         *,
         timeout: float = TIMEOUT,

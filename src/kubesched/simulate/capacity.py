@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodStatus
 from kubesched.api.well_known import ZONE
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import Workload
 from kubesched.simulate.meter import NO_ZONE
 from kubesched.simulate.placement import Placed, Unplaced, place_one
@@ -44,7 +44,7 @@ def model_of(obj: KubeObject) -> Pod | None:
 
 
 def capacity(
-    cluster: SimulatedCluster,
+    cluster: ClusterModel,
     model: Pod,
     *,
     most: int,

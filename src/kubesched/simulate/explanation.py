@@ -15,7 +15,7 @@ from kubesched.framework.extender import EXTENDER
 from kubesched.framework.plugin import Details, ExplainPlugin
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.preemption import Preemption, preemption_of
 from kubesched.state.columns import Int32, Int64
 
@@ -113,12 +113,12 @@ class Explanation:
         return plain | {name: part["data"] for name, part in plain.pop("details").items()}
 
 
-def explain(cluster: SimulatedCluster, key: str) -> Explanation:
+def explain(cluster: ClusterModel, key: str) -> Explanation:
     """Explain the decision for one pod of the cluster."""
     return explain_pod(cluster, cluster.pods[key])
 
 
-def explain_pod(cluster: SimulatedCluster, pod: Pod) -> Explanation:
+def explain_pod(cluster: ClusterModel, pod: Pod) -> Explanation:
     """Explain the decision for any pod. One that has a node is taken off it first."""
     current_node, remark = pod.spec.node_name, _why_not_pending(pod)
     if current_node or pod.is_finished:
@@ -139,7 +139,7 @@ def _why_not_pending(pod: Pod) -> str:
 class _Trace:
     """Reads a decision and turns rows into names."""
 
-    def __init__(self, cluster: SimulatedCluster, decision: Decision) -> None:
+    def __init__(self, cluster: ClusterModel, decision: Decision) -> None:
         self._cluster = cluster
         self._table = cluster.state.nodes
         self._decision = decision

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.framework.plugin import ReservePlugin
 from kubesched.framework.status import Status
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.devices import settle_claims
 from kubesched.simulate.preemption import Eviction, chosen_eviction
 
@@ -55,7 +54,7 @@ class PlacementReport:
     unplaced: tuple[Unplaced, ...]
 
 
-def place(cluster: SimulatedCluster) -> PlacementReport:
+def place(cluster: ClusterModel) -> PlacementReport:
     """Place all pending pods. The cluster's state holds them afterwards."""
     placed: list[Placed] = []
     unplaced: list[Unplaced] = []
@@ -68,7 +67,7 @@ def place(cluster: SimulatedCluster) -> PlacementReport:
     return PlacementReport(cluster.state.nodes.live_count, cluster.seed, tuple(placed), tuple(unplaced))
 
 
-def place_one(cluster: SimulatedCluster, pod: Pod, using: Callable[[Pod], Decision] | None = None) -> Placed | Unplaced:
+def place_one(cluster: ClusterModel, pod: Pod, using: Callable[[Pod], Decision] | None = None) -> Placed | Unplaced:
     """Decide on one pod; if it finds a node, it stands there from now on. `using` takes the place of `schedule`."""
     engine = cluster.engine
     if not engine.knows(pod.spec.scheduler_name):
@@ -83,7 +82,7 @@ def place_one(cluster: SimulatedCluster, pod: Pod, using: Callable[[Pod], Decisi
     return Placed(pod.key, pod.priority, decision.node, decision.score, decision.feasible, decision.draw.among)
 
 
-def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
+def schedule(cluster: ClusterModel, pod: Pod) -> Decision:
     """Run PreEnqueue, the scheduling cycle and Reserve. A pod that finds a node stands there from now on."""
     decision = decided(cluster, pod)
     if decision.outcome is Outcome.SCHEDULED:
@@ -97,7 +96,7 @@ def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
     return decision
 
 
-def decided(cluster: SimulatedCluster, pod: Pod) -> Decision:
+def decided(cluster: ClusterModel, pod: Pod) -> Decision:
     """PreEnqueue and the scheduling cycle. Nothing is changed."""
     gate = cluster.engine.pre_enqueue(pod)
     if gate is not None:
@@ -106,20 +105,19 @@ def decided(cluster: SimulatedCluster, pod: Pod) -> Decision:
     return cluster.engine.decide(pod)
 
 
-def reserve(cluster: SimulatedCluster, decision: Decision, undo: ExitStack) -> bool:
+def reserve(cluster: ClusterModel, decision: Decision, undo: ExitStack) -> bool:
     """Assume the pod on its node and run Reserve. False if a plugin refuses: then the decision says so.
 
-    `undo` is told how to take all of it back. It has been called where a plugin refuses.
+    `undo` is told how to take all of it back, where no plugin refuses.
     """
-    pod, node, state = decision.pod, decision.node, cluster.state
-    state.assume(pod, node)
-    undo.callback(state.forget, pod)
-    for plugin in cluster.profiles[decision.profile].at("reserve", ReservePlugin):
-        undo.callback(plugin.unreserve, decision.cycle, pod, node)
-        status = plugin.reserve(decision.cycle, pod, node)
-        if status is not None:
-            undo.close()
-            said = Status(status.code, (f"{plugin.name}: {status.message}",), plugin.name)
-            decision.outcome, decision.node, decision.status = Outcome.RESERVE_FAILED, "", said
-            return False
+    with ExitStack() as when_plugin_breaks:
+        when_plugin_breaks.callback(cluster.reserving.forget, decision)
+        rejected = cluster.reserving.assume_and_reserve(decision)
+        forgetting = when_plugin_breaks.pop_all()
+    if rejected is not None:
+        if rejected.is_rejection:
+            rejected = Status(rejected.code, (f"{rejected.plugin}: {rejected.message}",), rejected.plugin)
+        decision.outcome, decision.node, decision.status = Outcome.RESERVE_FAILED, "", rejected
+        return False
+    undo.enter_context(forgetting)
     return True

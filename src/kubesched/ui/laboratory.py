@@ -8,10 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from kubesched.api.errors import UserError
-from kubesched.api.meta import KubeObject
-from kubesched.api.pod import Pod
 from kubesched.questions.what_if.answer import WhatIf
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.what_if import Question, WhatIfAsking, WhatIfView
 
@@ -35,25 +33,26 @@ class Laboratory:
         self._observed = observed
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="laboratory")
         self._waiting = 0
-        self._kept: SimulatedCluster | None = None
+        self._kept: ClusterModel | None = None
         self._kept_for_changes: WhatIfAsking | None = None
 
     def close(self) -> None:
         """No more questions; one that is being answered is the last."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def ask(self, question: Callable[[SimulatedCluster], T], *, leaves_it_as_it_is: bool = False) -> T:
+    async def ask(self, question: Callable[[ClusterModel], T], *, leaves_it_as_it_is: bool = False) -> T:
         """The answer on a copy of the cluster. BusyError if too many wait.
 
         Of a cluster that stands still one copy serves all questions that leave it as it is.
         """
         keeps = leaves_it_as_it_is and not self._observed.live
-        objects = [] if keeps and self._kept is not None else self.objects()
+        cluster = self._observed.cluster
+        objects = () if keeps and self._kept is not None else cluster.objects()
 
         def answer() -> T:
             if not keeps:
-                return question(self._copy(objects))
-            self._kept = self._kept or self._copy(objects)
+                return question(cluster.copy(objects))
+            self._kept = self._kept or cluster.copy(objects)
             return question(self._kept)
 
         return await self.run(answer)
@@ -62,9 +61,9 @@ class Laboratory:
         """What changes would come to. QuestionError, ChangeError, BusyError."""
         asking = self._kept_for_changes
         if asking is None:
-            observed = self._observed
-            asking = WhatIfAsking(self.objects(), observed.configuration, observed.plugins)
-            if not observed.live:
+            cluster = self._observed.cluster
+            asking = WhatIfAsking(cluster.objects(), cluster.configuration, cluster.plugins)
+            if not self._observed.live:
                 self._kept_for_changes = asking
         return await self.run(lambda: asking.ask(question))
 
@@ -77,16 +76,3 @@ class Laboratory:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
             self._waiting -= 1
-
-    def objects(self) -> list[KubeObject]:
-        """All that the scheduler knows, pods where it counts them."""
-        state = self._observed.state
-        nodes = (node for node in state.nodes.nodes if node is not None)
-        return [*state.objects, *nodes, *(self._as_counted(pod) for pod in self._observed.pods.values())]
-
-    def _as_counted(self, pod: Pod) -> Pod:
-        placed = self._observed.state.placed(pod)
-        return pod if placed is None else placed.pod
-
-    def _copy(self, objects: list[KubeObject]) -> SimulatedCluster:
-        return SimulatedCluster(objects, self._observed.configuration, plugins=self._observed.plugins)

@@ -29,7 +29,7 @@ from kubesched.api.storage import (
 )
 from kubesched.questions.explain import explain
 from kubesched.questions.trial import Trial
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_pod
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -79,7 +79,7 @@ def clusters(draw: st.DrawFn) -> list[KubeObject]:
     return [*there.values(), *OTHERS, *pods]
 
 
-def ask(draw: Draw, cluster: SimulatedCluster) -> None:
+def ask(draw: Draw, cluster: ClusterModel) -> None:
     """Suppose some changes, place some pods, explain one."""
     with Trial(cluster) as trial:
         for _ in range(draw(st.integers(0, 3))):
@@ -106,7 +106,7 @@ def _new_pod(draw: Draw, i: int) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, name=f"new-{i}", namespace="default", uid=f"new-{i}"))
 
 
-def _change(draw: Draw, cluster: SimulatedCluster) -> Change[KubeObject] | None:
+def _change(draw: Draw, cluster: ClusterModel) -> Change[KubeObject] | None:
     state = cluster.state
     what = draw(st.sampled_from(["node", "lost node", "pod", "moved pod", "other", "new"]))
     live = sorted(name for name, row in state.nodes.row_of.items() if state.nodes.live[row])
@@ -131,7 +131,7 @@ def _change(draw: Draw, cluster: SimulatedCluster) -> Change[KubeObject] | None:
     return None
 
 
-def seen(cluster: SimulatedCluster) -> dict[str, Any]:
+def seen(cluster: ClusterModel) -> dict[str, Any]:
     """All that decisions can depend on."""
     state, table = cluster.state, cluster.state.nodes
     rows = [row for row in range(table.size) if table.names[row]]
@@ -161,7 +161,7 @@ def seen(cluster: SimulatedCluster) -> dict[str, Any]:
     }
 
 
-def decisions(cluster: SimulatedCluster) -> list[Any]:
+def decisions(cluster: ClusterModel) -> list[Any]:
     """What the engine says to all pods that wait, and to a few more."""
     found = []
     more = [NEW.spec(resource_claims=(CLAIMS["mine"],)).build(), NEW.label(app="web").build()]
@@ -175,7 +175,7 @@ def decisions(cluster: SimulatedCluster) -> list[Any]:
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), data=st.data())
 def test_cluster_is_the_same_after_any_question(objects: list[KubeObject], data: st.DataObject) -> None:
-    cluster = SimulatedCluster(objects, config.default(), draw=lambda among: 0)
+    cluster = ClusterModel(objects, config.default(), draw=lambda among: 0)
     before, decided = seen(cluster), decisions(cluster)
     for _ in range(2):
         ask(data.draw, cluster)

@@ -15,11 +15,11 @@ from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.serve.age import Files, Followed
-from kubesched.serve.cluster import ServedCluster
 from kubesched.serve.guard import Token
 from kubesched.serve.questions import Questions
 from kubesched.serve.server import QuestionServer, Settings
 from kubesched.serve.what_if import WhatIfs
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 
 Json = dict[str, Any]
@@ -34,8 +34,8 @@ OBJECTS: tuple[KubeObject, ...] = (
 )
 
 
-def cluster_of(*objects: KubeObject, features: Features = DEFAULT_FEATURES) -> ServedCluster:
-    return ServedCluster(objects, config.default(features), draw=lambda among: 0)
+def cluster_of(*objects: KubeObject, features: Features = DEFAULT_FEATURES) -> ClusterModel:
+    return ClusterModel(objects, config.default(features), draw=lambda among: 0)
 
 
 class Service:
@@ -59,7 +59,7 @@ class Service:
 
 @contextlib.asynccontextmanager
 async def served(
-    cluster: ServedCluster | None = None,
+    cluster: ClusterModel | None = None,
     followed: Followed | None = None,
     *,
     clock: Callable[[], float] = time.monotonic,

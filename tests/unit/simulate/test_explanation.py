@@ -6,7 +6,7 @@ from kubesched import config
 from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.explanation import Explanation, explain
 from kubesched.simulate.preemption import Eviction, NoHelp, Victim
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
@@ -16,7 +16,7 @@ TOO_SMALL = "Insufficient cpu"
 
 def explained(pod: PodBuilder, *objects: KubeObject | NodeBuilder | PodBuilder, seed: int = 0) -> Explanation:
     built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in (pod, *objects)]
-    return explain(SimulatedCluster(built, config.default(), seed=seed), pod.build().key)
+    return explain(ClusterModel(built, config.default(), seed=seed), pod.build().key)
 
 
 def test_every_node_has_a_verdict_from_the_first_plugin_that_refuses_and_what_others_say_too() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.plugins.node_resources.fit import Shortage
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.explanation import explain
 from kubesched.testing import make_node, make_pod
 
@@ -16,7 +16,7 @@ RUNNING = make_pod("running").requests(cpu="500m", memory="1Gi").on("large").bui
 
 
 def missing(*objects: KubeObject) -> tuple[Shortage, ...]:
-    explained = explain(SimulatedCluster(objects, config.default()), "default/p")
+    explained = explain(ClusterModel(objects, config.default()), "default/p")
     found: tuple[Shortage, ...] = explained.details["shortages"].data
     return found
 

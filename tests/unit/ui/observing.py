@@ -7,7 +7,7 @@ from tests.unit.scheduler.world import World
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES, Features
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder
 from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.observed import Observed
@@ -19,7 +19,7 @@ from kubesched.ui.views import Views
 def still(*objects: PodBuilder | NodeBuilder | KubeObject) -> Views:
     """The page of manifests with these objects."""
     built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in objects]
-    return Views(observe_manifests(SimulatedCluster(built, config.default()), "cluster.yaml"))
+    return Views(observe_manifests(ClusterModel(built, config.default()), "cluster.yaml"))
 
 
 def alive(

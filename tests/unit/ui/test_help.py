@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.ui.observing import alive, laboratory_of, still
 
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.laboratory import MOST_QUESTIONS, BusyError
 from kubesched.ui.model import help as help_model
@@ -55,7 +55,7 @@ def test_copy_counts_pods_where_the_scheduler_does() -> None:
     world.decided()
     assert views.observed.state.placed(views.observed.pods["default/first"]) is not None
 
-    def left(cluster: SimulatedCluster) -> int:
+    def left(cluster: ClusterModel) -> int:
         return int((cluster.state.nodes.allocatable - cluster.state.nodes.requested)[0, 0])
 
     assert ask(views, left) == 1000

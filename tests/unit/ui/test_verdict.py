@@ -5,7 +5,7 @@ from tests.unit.ui.observing import alive, still
 
 from kubesched import config
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.explanation import explain
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.asking import TryError
@@ -69,7 +69,7 @@ def test_scores_and_lead_are_those_of_the_explanation() -> None:
         make_node("b").capacity(cpu="16").build(),
         make_pod("p").requests(cpu="2").build(),
     )
-    explained = explain(SimulatedCluster(objects, config.default()), "default/p")
+    explained = explain(ClusterModel(objects, config.default()), "default/p")
     ranking = verdict(still(*objects), "default/p").ranking
     assert ranking is not None
     shown = [

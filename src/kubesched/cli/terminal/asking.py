@@ -18,7 +18,7 @@ from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.framework.registry import Registry
 from kubesched.questions.explain import explain
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 
 _STATES = {RUNS: "running", STARTS: "starting", LEAVES: "leaving"}
 
@@ -38,7 +38,7 @@ def explanation(
     objects: list[KubeObject], key: str, configuration: SchedulerConfiguration, plugins: Registry | None
 ) -> Page:
     """Why the pod goes where it goes, or nowhere, and what would help. It may take a while in a large cluster."""
-    cluster = SimulatedCluster(objects, ignoring_managed_resources(configuration), plugins=plugins)
+    cluster = ClusterModel(objects, ignoring_managed_resources(configuration), plugins=plugins)
     pod = cluster.pods.get(key)
     if pod is None:
         return note(f"{key} is gone: it was deleted or is done.")

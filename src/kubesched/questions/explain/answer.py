@@ -12,7 +12,7 @@ from kubesched.questions.explain.misses import Miss, nearest_misses
 from kubesched.questions.explain.pod_groups import GroupExplanation, explain_group
 from kubesched.questions.remedies import Remedies, remedies
 from kubesched.questions.trial import Trial
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.explanation import Explanation, explain_pod
 
 
@@ -49,7 +49,7 @@ class Answer:
 
 
 def explain(
-    cluster: SimulatedCluster,
+    cluster: ClusterModel,
     pod: Pod,
     *,
     with_remedies: bool = True,

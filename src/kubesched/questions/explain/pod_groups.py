@@ -24,7 +24,7 @@ from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.groups import messages
 from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
 from kubesched.scheduler.groups.profile import GroupProfile
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.explanation import explain_pod
 
 MOST_PLACEMENTS = 30
@@ -82,7 +82,7 @@ class GroupExplanation:
     pools: tuple[GroupHelp, ...]
 
 
-def explain_group(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) -> GroupExplanation | None:
+def explain_group(cluster: ClusterModel, pod: Pod, *, with_remedies: bool = True) -> GroupExplanation | None:
     """The group of a pod; None if it has none, or none that waits. The cluster is the same afterwards."""
     group = group_of(pod, cluster.state) if cluster.state.features.pod_groups else None
     if group is None:
@@ -92,7 +92,7 @@ def explain_group(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = 
 
 
 class _Group:
-    def __init__(self, cluster: SimulatedCluster, group: PodGroup, pods: Sequence[Pod]) -> None:
+    def __init__(self, cluster: ClusterModel, group: PodGroup, pods: Sequence[Pod]) -> None:
         self._cluster = cluster
         self._state = cluster.state
         self._group = group

@@ -16,7 +16,7 @@ from kubesched.questions.placement_tests.reasons import why
 from kubesched.questions.what_if.node_changes import Lose
 from kubesched.questions.what_if.outcome import Outcome, outcome
 from kubesched.simulate.capacity import capacity, model_of
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.draining import label_of
 
 _NAMED = 5
@@ -51,9 +51,9 @@ class Found:
     def node(self, pod: Pod) -> Node:
         return self.outcome.nodes[pod.spec.node_name]
 
-    def cluster(self) -> SimulatedCluster:
+    def cluster(self) -> ClusterModel:
         """A new one, to ask."""
-        return SimulatedCluster(self.outcome.settled, self.settings, seed=self.seed, plugins=self.plugins)
+        return ClusterModel(self.outcome.settled, self.settings, seed=self.seed, plugins=self.plugins)
 
 
 def is_meant(pod: Pod, expectation: Expectation) -> bool:

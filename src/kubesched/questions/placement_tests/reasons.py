@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.api.pod import Pod
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.explanation import explain_pod
 
 _GROUPS = 6
@@ -11,7 +11,7 @@ _NAMED = 3
 _BEST = 3
 
 
-def why(cluster: SimulatedCluster, pod: Pod) -> tuple[str, ...]:
+def why(cluster: ClusterModel, pod: Pod) -> tuple[str, ...]:
     """The decision about the pod as if it had still to be made. The cluster is without the pod afterwards."""
     found = explain_pod(cluster, pod)
     groups: dict[str, list[str]] = {}

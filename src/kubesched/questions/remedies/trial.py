@@ -18,7 +18,7 @@ from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.questions.remedies.remedy import Edit, Option, changes_of
 from kubesched.questions.trial import Trial
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.columns import Int64
 
 OUTSIDE = 1
@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
 class Trials:
     """Changes for one pending pod, tried one after another, until they are over."""
 
-    def __init__(self, cluster: SimulatedCluster, pod: Pod, *, most: int, out_of_time: Callable[[], bool]) -> None:
+    def __init__(self, cluster: ClusterModel, pod: Pod, *, most: int, out_of_time: Callable[[], bool]) -> None:
         self.cluster = cluster
         self.state = cluster.state
         self.pod = pod
@@ -126,7 +126,7 @@ def _content(pod: Pod) -> Pod:
 
 
 @contextmanager
-def changed(cluster: SimulatedCluster, changes: Iterable[Change[KubeObject]]) -> Iterator[None]:
+def changed(cluster: ClusterModel, changes: Iterable[Change[KubeObject]]) -> Iterator[None]:
     """The cluster with these changes, for as long as the context lasts."""
     with Trial(cluster) as trial:
         for change in changes:

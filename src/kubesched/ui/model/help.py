@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kubesched.questions.pending import PendingGroup, PoolHelp, pending_pods
 from kubesched.questions.remedies import ObjectChange, Remedies, remedies
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 
 MOST_WAITING = 1_000
 """So many pods are placed and explained together, in the order of the queue; of more, the first."""
@@ -58,12 +58,12 @@ class PendingHelp:
     """The largest first."""
 
 
-def help_for(cluster: SimulatedCluster, key: str) -> PodHelp:
+def help_for(cluster: ClusterModel, key: str) -> PodHelp:
     """What would help one pod. The cluster is the same afterwards."""
     return _pod_help(remedies(cluster, cluster.pods[key]))
 
 
-def help_for_all(cluster: SimulatedCluster) -> PendingHelp:
+def help_for_all(cluster: ClusterModel) -> PendingHelp:
     """What would help all that wait. The cluster holds the pods that could be placed afterwards."""
     waiting = cluster.pending()
     for pod in waiting[MOST_WAITING:]:

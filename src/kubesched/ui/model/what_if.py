@@ -71,9 +71,9 @@ class WhatIfAsking:
     """Asks about the objects of one moment. Pure, and slow in a large cluster."""
 
     def __init__(
-        self, objects: list[KubeObject], configuration: SchedulerConfiguration, plugins: Registry | None
+        self, objects: tuple[KubeObject, ...], configuration: SchedulerConfiguration, plugins: Registry | None
     ) -> None:
-        self._objects = tuple(objects)
+        self._objects = objects
         self._configuration = configuration
         self._plugins = plugins
         self._before: dict[bool, Outcome] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from kubesched.daemon.supervision import Subject
-from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.ui.model.observed import Observed, engine_for
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.seen_decisions import SeenDecisions
 from kubesched.ui.sources.scheduler import observe_scheduler
 
@@ -29,20 +29,13 @@ def attached(subject: Subject) -> Observed:
             saying=lambda: "" if subject.leads() else STANDBY,
             experiments=False,
         )
-    plugins = all_plugins()
-    engine, profiles = engine_for(scheduler.state, configuration, plugins)
     seen = SeenDecisions(time.time, scheduler.pods.values())
     scheduler.listeners.append(seen)
     return Observed(
         kind="shadow",
         title="kubesched run --shadow",
-        state=scheduler.state,
-        pods=scheduler.pods,
-        engine=engine,
-        profiles=profiles,
-        configuration=ignoring_managed_resources(configuration),
+        cluster=ClusterModel.of_scheduler(scheduler.state, scheduler.pods, configuration, all_plugins()),
         clock=time.time,
-        plugins=plugins,
         live=True,
         pods_without_node=seen.without_node,
         log=seen,

@@ -4,47 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
-from kubesched.api.change import Change
-from kubesched.api.meta import KubeObject
-from kubesched.config import SchedulerConfiguration
 from kubesched.serve.age import Followed, NotReadyError
-from kubesched.serve.cluster import ServedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.seen_decisions import SeenDecisions
 
 
-class FollowedCluster(ServedCluster):
-    """A cluster that notes the decisions which its changes amount to."""
+def observe_following(
+    cluster: ClusterModel, followed: Followed, title: str, *, clock: Callable[[], float] = time.time
+) -> Observed:
+    """The cluster as the watches show it; the page says so when one of them is broken.
 
-    def __init__(
-        self, configuration: SchedulerConfiguration, *, clock: Callable[[], float] = time.time, **options: Any
-    ) -> None:
-        """`clock` has seconds since 1970. The options are those of every simulated cluster."""
-        self.seen = SeenDecisions(clock)
-        self.clock = clock
-        super().__init__((), configuration, **options)
-
-    def handle(self, change: Change[KubeObject]) -> None:
-        self.seen.handling(change)
-        super().handle(change)
-
-
-def observe_following(cluster: FollowedCluster, followed: Followed, title: str) -> Observed:
-    """The cluster as the watches show it; the page says so when one of them is broken."""
+    From now on the decisions are noted that changes amount to. `clock` has seconds since 1970.
+    """
+    seen = SeenDecisions(clock, cluster.pods.values())
+    cluster.observers.append(seen.handling)
     return Observed(
         kind="live",
         title=title,
-        state=cluster.state,
-        pods=cluster.pods,
-        engine=cluster.engine,
-        profiles=cluster.profiles,
-        configuration=cluster.configuration,
-        clock=cluster.clock,
+        cluster=cluster,
+        clock=clock,
         live=True,
-        pods_without_node=cluster.seen.without_node,
-        log=cluster.seen,
+        pods_without_node=seen.without_node,
+        log=seen,
         saying=lambda: _trouble(followed),
     )
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.model.observed import Observed
 
 
-def observe_manifests(cluster: SimulatedCluster, title: str) -> Observed:
+def observe_manifests(cluster: ClusterModel, title: str) -> Observed:
     """The cluster that manifests describe. Nothing is scheduled: the page says what would become of pods that wait."""
     return Observed(
         kind="manifests",
         title=title,
-        state=cluster.state,
-        pods=cluster.pods,
-        engine=cluster.engine,
-        profiles=cluster.profiles,
-        configuration=cluster.configuration,
+        cluster=cluster,
         clock=lambda: 0.0,
     )

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import HTTPExtender
-from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.model.decisions import DecisionLog
-from kubesched.ui.model.observed import Observed, engine_for
+from kubesched.ui.model.observed import Observed
 
 
 def observe_scheduler(
@@ -31,16 +31,10 @@ def observe_scheduler(
     """
     log = DecisionLog(clock) if measures else DecisionLog(clock, stopwatch=None)
     scheduler.listeners.append(log)
-    engine, profiles = engine_for(scheduler.state, configuration, plugins)
     return Observed(
         kind=kind,
         title=title,
-        state=scheduler.state,
-        pods=scheduler.pods,
-        engine=engine,
-        profiles=profiles,
-        configuration=ignoring_managed_resources(configuration),
-        plugins=plugins,
+        cluster=ClusterModel.of_scheduler(scheduler.state, scheduler.pods, configuration, plugins),
         clock=clock,
         live=True,
         queue=scheduler.queue,
