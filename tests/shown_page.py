@@ -22,11 +22,11 @@ from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequir
 from kubesched.daemon.shadow import Shadow
 from kubesched.kube.connection import as_kubectl
 from kubesched.plugins.registry import all_plugins, in_tree
+from kubesched.questions.sources.following import following
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.serve.following import following
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.simulation import Simulation
 from kubesched.simulate.workloads import ARRIVAL, DURATION

@@ -8,13 +8,19 @@ import click
 from rich.text import Text
 
 from kubesched.api.pod import Pod
+from kubesched.cli.cluster_options import (
+    TEXT,
+    cluster_of,
+    now_in_words,
+    output_option,
+    plugin_errors_reported,
+    simulation_options,
+)
+from kubesched.cli.cluster_source import ClusterSource, namespace_option
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
-from kubesched.cli.offline import TEXT, now_in_words, output_option, plugin_errors_reported, simulation_options
-from kubesched.cli.offline import asked as asked_about
 from kubesched.cli.pending import print_pending
 from kubesched.cli.printing import console, print_plain, print_skipped
-from kubesched.cli.source import namespace, namespace_option
 from kubesched.config import Features
 from kubesched.questions import pending_html
 from kubesched.questions.answers import ExplanationList, Skipped, answer
@@ -39,11 +45,12 @@ from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 @click.option("--no-remedies", is_flag=True, help="Do not look for what would help.")
 def explain(
     targets: tuple[str, ...],
-    files: tuple[str, ...],
+    source: ClusterSource,
     config_file: str | None,
     features: Features,
     seed: int,
     output: str,
+    namespace: str,
     pods: tuple[str, ...],
     pod_files: tuple[str, ...],
     all_nodes: bool,
@@ -54,13 +61,13 @@ def explain(
     POD is NAME or NAMESPACE/NAME; deployment/web, job/x, statefulset/db and the like stand for their next pod. Without
     any, all pending pods are told in groups: what they lack, and what would place them.
     """
-    asked, manifests = asked_about((*files, *pod_files), config_file, features, seed)
+    asked, manifests = cluster_of(source, config_file, features, seed, more_files=pod_files)
     out, skipped = console(), Skipped(manifests.skipped)
     with plugin_errors_reported():
         if targets or pods or pod_files:
-            found = [find_pod(asked, text, namespace()) for text in (*targets, *pods)]
-            for obj, source in zip(manifests.objects, manifests.sources):
-                if _is_from(source, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
+            found = [find_pod(asked, text, namespace or source.namespace) for text in (*targets, *pods)]
+            for obj, file in zip(manifests.objects, manifests.sources):
+                if _is_from(file, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
                     found.append(
                         find_pod(asked, f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}")
                     )

@@ -8,7 +8,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.offline import TEXT, asked, output_option, plugin_errors_reported, simulation_options
+from kubesched.cli.cluster_options import TEXT, cluster_of, output_option, plugin_errors_reported, simulation_options
+from kubesched.cli.cluster_source import ClusterSource
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, print_skipped, table
 from kubesched.config import Features
 from kubesched.questions.answers import Skipped, answer
@@ -25,7 +26,7 @@ MOST_ROWS = 40
 @click.option("-n", "--namespace", "only", default="", help="Show only pods of this namespace; all are placed.")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def place(
-    files: tuple[str, ...],
+    source: ClusterSource,
     config_file: str | None,
     features: Features,
     seed: int,
@@ -37,7 +38,7 @@ def place(
 
     One pass in the order of the queue. No pod is evicted; the output says which pods preemption would evict.
     """
-    cluster, manifests = asked(files, config_file, features, seed)
+    cluster, manifests = cluster_of(source, config_file, features, seed)
     with plugin_errors_reported():
         report = place_all(cluster)
     if only:

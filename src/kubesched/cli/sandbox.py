@@ -21,8 +21,8 @@ from kubesched.api.kinds import Object
 from kubesched.api.node import Node
 from kubesched.api.schema import convert
 from kubesched.api.yaml import YamlError, documents
+from kubesched.cli.cluster_options import config_option, feature_gates_option, settings_of
 from kubesched.cli.input import describe, read, refuse
-from kubesched.cli.offline import config_option, feature_gates_option, settings_of
 from kubesched.cli.printing import console
 from kubesched.cli.sandbox_summary import TRY_NEXT, Transcript, heading_of, line, print_beginning, summary
 from kubesched.cli.terminal.screen import Surroundings

@@ -13,13 +13,13 @@ from aiohttp import web
 
 from kubesched.api.errors import UserError
 from kubesched.framework.errors import PluginError
-from kubesched.questions.given import AskedError
 from kubesched.questions.output import API_VERSION
-from kubesched.serve.age import NotReadyError
+from kubesched.questions.request_objects import QuestionRequest, RequestError
+from kubesched.questions.service import TIMEOUT, BusyError, QueryService, QuestionTimeoutError
+from kubesched.questions.sources.age import NotReadyError
 from kubesched.serve.guard import Guard, Handler, Token
 from kubesched.serve.openapi import QUESTIONS, described
-from kubesched.serve.questions import TIMEOUT, Asking, Question, Questions, QuestionTimeoutError
-from kubesched.serve.what_if import BusyError, WhatIfQuestion, WhatIfs
+from kubesched.serve.questions import answer_to
 
 LARGEST_BODY = 4 << 20
 MOST_AT_ONCE = 64
@@ -27,7 +27,7 @@ MOST_AT_ONCE = 64
 _KEPT = ("Allow", "Retry-After", "WWW-Authenticate")
 """Headers of a refusal that say what to do."""
 _REFUSALS: tuple[tuple[type[UserError], int], ...] = (
-    (AskedError, 422),
+    (RequestError, 422),
     (BusyError, 429),
     (NotReadyError, 503),
     (QuestionTimeoutError, 504),
@@ -40,7 +40,7 @@ _encoder = msgspec.json.Encoder()
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """Where to listen, who may ask, and how much."""
 
     host: str = "127.0.0.1"
@@ -57,11 +57,10 @@ class Settings:
 class QuestionServer:
     """Serves the questions about one cluster. It lives on the event loop where the watches do."""
 
-    def __init__(self, questions: Questions, what_ifs: WhatIfs, settings: Settings) -> None:
+    def __init__(self, service: QueryService, settings: ServiceSettings) -> None:
         """ExposedError if the address would be open to others."""
         self.port = settings.port
-        self._questions = questions
-        self._what_ifs = what_ifs
+        self._service = service
         self._settings = settings
         self._under_way = 0
         self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
@@ -85,7 +84,7 @@ class QuestionServer:
 
     async def stop(self) -> None:
         """Finish what is under way, within a second."""
-        self._what_ifs.close()
+        self._service.close()
         await self._runner.cleanup()
 
     def _application(self) -> web.Application:
@@ -105,13 +104,13 @@ class QuestionServer:
         return web.Response(text="ok")
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        self._questions.followed.age()
+        self._service.age()
         return web.Response(text="ok")
 
     async def _openapi(self, request: web.Request) -> web.Response:
         return _json(described())
 
-    def _answering(self, kind: type[Asking]) -> Handler:
+    def _answering(self, kind: type[QuestionRequest]) -> Handler:
         decoder = msgspec.json.Decoder(kind)
 
         async def handler(request: web.Request) -> web.Response:
@@ -122,17 +121,11 @@ class QuestionServer:
             try:
                 async with asyncio.timeout(self._settings.timeout):
                     body = await request.read()
-                return _json(await self._answer(decoder.decode(body)))
+                return _json(await answer_to(decoder.decode(body), self._service))
             finally:
                 self._under_way -= 1
 
         return handler
-
-    async def _answer(self, question: Asking) -> dict[str, Any]:
-        if isinstance(question, WhatIfQuestion):
-            return await self._what_ifs.ask(question)
-        assert isinstance(question, Question)
-        return self._questions.ask(question)
 
 
 @web.middleware

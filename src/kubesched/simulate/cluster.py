@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,6 +31,8 @@ from kubesched.simulate.devices import made_for, release_claims, templates_in
 from kubesched.simulate.kinds import WORKLOADS, Workload
 from kubesched.simulate.workloads import as_owner, expand
 from kubesched.state.cluster import ClusterState
+
+K = TypeVar("K", bound=KubeObject)
 
 
 def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> dict[str, Profile]:
@@ -81,8 +83,10 @@ class ClusterModel:
         """Workloads with their templates, by kind and `namespace/name`. The engine sees them as owners of pods."""
         self.observers: list[Callable[[Change[KubeObject]], None]] = []
         """Called with every change, before it is applied."""
-        self._given: tuple[KubeObject, ...] | None = None
-        self._load(list(objects))
+        self.given = tuple(objects)
+        """What the model was made from, in that order."""
+        self._has_missing_pods = False
+        self._load(self.given)
 
     @classmethod
     def with_missing_pods(
@@ -100,7 +104,7 @@ class ClusterModel:
         pods = [pod for series in expansion.series for pod in series.pods]
         made = cls([*expansion.objects, *pods], configuration, seed=seed, plugins=plugins, profiles=profiles)
         made.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, Workload)}
-        made._given = given
+        made.given, made._has_missing_pods = given, True
         return made
 
     @classmethod
@@ -119,14 +123,14 @@ class ClusterModel:
 
     def copy(self, objects: Iterable[KubeObject]) -> ClusterModel:
         """A model of its own, of what `objects` said earlier: another thread may have it."""
-        make = type(self) if self._given is None else self.with_missing_pods
+        make = self.with_missing_pods if self._has_missing_pods else type(self)
         return make(objects, self.configuration, plugins=self.plugins)
 
     def objects(self) -> tuple[KubeObject, ...]:
         """All objects there are now, pods where they are counted; where controllers would have made pods, without
         those. Records never change, so another thread may have them."""
-        if self._given is not None:
-            return self._given
+        if self._has_missing_pods:
+            return self.given
         nodes = (node for node in self.state.nodes.nodes if node is not None)
         others = (
             obj for obj in self.state.objects if (WORKLOADS.get(type(obj).__name__), obj.key) not in self.workloads
@@ -137,8 +141,20 @@ class ClusterModel:
         placed = self.state.placed(pod)
         return pod if placed is None else placed.pod
 
+    def all(self, kind: type[K]) -> Collection[K]:
+        """All objects of a kind, in their order."""
+        if issubclass(kind, Workload):
+            return [obj for obj in self.workloads.values() if isinstance(obj, kind)]
+        if kind is Node:
+            return [node for node in self.state.nodes.nodes if isinstance(node, kind)]
+        if kind is Pod:
+            return [pod for pod in self.pods.values() if isinstance(pod, kind)]
+        return self.state.objects.all(kind)
+
     def find(self, kind: type[KubeObject], name: str, namespace: str = "") -> KubeObject | None:
-        """The object of this name that decisions look at."""
+        """The object of this kind and name."""
+        if issubclass(kind, Workload):
+            return self.workloads.get((kind, f"{namespace}/{name}"))
         if kind is Pod:
             return self.pods.get(f"{namespace}/{name}")
         if kind is Node:
@@ -146,7 +162,7 @@ class ClusterModel:
             return None if row is None else self.state.nodes.nodes[row]
         return self.state.objects.get(kind, name, namespace)
 
-    def _load(self, given: list[KubeObject]) -> None:
+    def _load(self, given: tuple[KubeObject, ...]) -> None:
         self.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, Workload)}
         owners = (as_owner(obj) if isinstance(obj, Workload) else obj for obj in given)
         objects = [obj for obj in owners if obj is not None]

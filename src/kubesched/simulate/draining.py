@@ -1,16 +1,12 @@
-"""What if nodes were drained? They are cordoned, and their pods wait for another place, under the names they have."""
+"""Nodes that are to be drained: which a text means, and which of their pods leave."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
-from msgspec.structs import replace
-
-from kubesched.api.device_claims import ResourceClaim, ResourceClaimStatus
-from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.pod import Pod
 from kubesched.api.well_known import HOSTNAME, POOL_LABELS, REGION, ZONE
 
 _MIRROR = "kubernetes.io/config.mirror"
@@ -20,13 +16,12 @@ SHORT = {"zone": (ZONE,), "region": (REGION,), "pool": POOL_LABELS, "node": (HOS
 """Labels that may be meant by a short key, where nodes have no label of that very name."""
 
 
-def nodes_meant(objects: Iterable[KubeObject], text: str) -> set[str]:
+def nodes_meant(nodes: Iterable[Node], text: str) -> set[str]:
     """The nodes with a label, for `key=value`; else the node of that name. None if there are no such nodes.
 
     `zone=a`, `region=a` and `pool=a` mean the labels that Kubernetes and its providers have for these.
     """
     key, equals, value = text.partition("=")
-    nodes = [obj for obj in objects if isinstance(obj, Node)]
     if not equals:
         return {node.name for node in nodes if node.name == text}
     return {node.name for node in nodes if label_of(node, key) == value}
@@ -37,10 +32,9 @@ def label_of(node: Node, key: str) -> str | None:
     return next((found for each in (key, *SHORT.get(key, ())) if (found := node.metadata.labels.get(each))), None)
 
 
-def whats_wrong(objects: Iterable[KubeObject], text: str) -> str:
+def whats_wrong(nodes: Collection[Node], text: str) -> str:
     """Why the text means no node: which label is missing and which there are, or which name is near."""
     key, equals, value = text.partition("=")
-    nodes = [obj for obj in objects if isinstance(obj, Node)]
     if not equals:
         near = difflib.get_close_matches(text, [node.name for node in nodes], n=1)
         return f"there is no such node{f'; did you mean {near[0]}?' if near else ''}"
@@ -52,27 +46,6 @@ def whats_wrong(objects: Iterable[KubeObject], text: str) -> str:
         return f"no node has the label {key} with the value {value!r}; there are {some}"
     near = difflib.get_close_matches(key, {key for node in nodes for key in node.metadata.labels}, n=1, cutoff=0.3)
     return f"no node has a label {key!r}{f'; did you mean {near[0]}?' if near else ''}"
-
-
-def drained(objects: Iterable[KubeObject], nodes: Collection[str]) -> tuple[KubeObject, ...]:
-    """The objects as they are, in their order, once these nodes have been drained, disruption budgets or not."""
-    known = tuple(objects)
-    pods = [obj for obj in known if isinstance(obj, Pod) and obj.spec.node_name in nodes and leaves(obj)]
-    leaving = {pod.key: pod.uid for pod in pods}
-    return tuple(_after(obj, nodes, leaving) for obj in known)
-
-
-def _after(obj: KubeObject, nodes: Collection[str], leaving: Mapping[str, str]) -> KubeObject:
-    match obj:
-        case Node() if obj.name in nodes:
-            return replace(obj, spec=replace(obj.spec, unschedulable=True))
-        case Pod() if obj.key in leaving:
-            status = PodStatus(phase="Pending", resource_claim_statuses=obj.status.resource_claim_statuses)
-            return replace(obj, spec=replace(obj.spec, node_name=""), status=status)
-        case ResourceClaim() if obj.status.reserved_for:
-            staying = tuple(user for user in obj.status.reserved_for if user.uid not in leaving.values())
-            return replace(obj, status=replace(obj.status, reserved_for=staying) if staying else ResourceClaimStatus())
-    return obj
 
 
 def leaves(pod: Pod) -> bool:

@@ -11,9 +11,9 @@ from aiohttp.typedefs import Middleware
 
 from kubesched.ui.endpoints import SHOWN, TRAVEL, errors_as_documents, routes
 from kubesched.ui.guard import add_headers
-from kubesched.ui.shown import Shown
 from kubesched.ui.stream import PAGES
 from kubesched.ui.travel import TimeTravel
+from kubesched.ui.views_provider import ViewsProvider
 
 LARGEST_BODY = 256 << 10
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
@@ -22,7 +22,7 @@ Serve = Callable[[web.Request], Awaitable[web.Response]]
 
 
 def page_application(
-    shown: Shown, middlewares: Sequence[Middleware] = (), travel: TimeTravel | None = None
+    shown: ViewsProvider, middlewares: Sequence[Middleware] = (), travel: TimeTravel | None = None
 ) -> web.Application:
     """All that the page is made of. Its addresses are relative, so it can be under any path that ends with a slash."""
     app = web.Application(middlewares=[*middlewares, errors_as_documents], client_max_size=LARGEST_BODY)

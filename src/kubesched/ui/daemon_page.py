@@ -15,10 +15,10 @@ from multidict import CIMultiDict
 from kubesched.daemon.supervision import Subject
 from kubesched.sandbox.http.security import is_loopback
 from kubesched.ui.application import LARGEST_BODY, close_pages, page_application, static_files
-from kubesched.ui.at_work import AtWork
 from kubesched.ui.endpoints import read_body
 from kubesched.ui.guard import Handler, add_headers, why_foreign
 from kubesched.ui.sources.daemon import attached, detached
+from kubesched.ui.views_provider import SchedulerThreadViews
 
 ROOT = "/ui"
 """Not `/`: RBAC knows paths without hosts, and all who are authenticated may get the API server's own `/api/*`."""
@@ -31,7 +31,9 @@ class DaemonPage:
     """A `Page` of the daemon."""
 
     def __init__(self, subject: Subject) -> None:
-        self._shown = AtWork(lambda: attached(subject), lambda observed: detached(subject, observed), subject.call)
+        self._shown = SchedulerThreadViews(
+            lambda: attached(subject), lambda observed: detached(subject, observed), subject.call
+        )
         self._app: web.Application = page_application(self._shown)
         self._app.router.add_post("/sign-in", sign_in)
         self.open_paths = ("/", ROOT, SIGN_IN, *(f"{ROOT}{path}" for path, _, _ in static_files()))

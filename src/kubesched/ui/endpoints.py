@@ -12,18 +12,19 @@ from aiohttp import web
 from kubesched.api.errors import UserError
 from kubesched.framework.errors import PluginError
 from kubesched.questions.output import document, plain
+from kubesched.questions.service import QueryService
 from kubesched.questions.what_if.html import page
+from kubesched.questions.what_if.request import PageWhatIfQuestion
 from kubesched.ui.guard import Handler
-from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.asking import TryError
 from kubesched.ui.model.help import help_for, help_for_all
-from kubesched.ui.model.what_if import Question
-from kubesched.ui.shown import Shown
+from kubesched.ui.model.what_if import what_if_view
 from kubesched.ui.stream import stream
 from kubesched.ui.travel import TimeTravel
 from kubesched.ui.views import Views
+from kubesched.ui.views_provider import ViewsProvider
 
-SHOWN: web.AppKey[Shown] = web.AppKey("shown")
+SHOWN: web.AppKey[ViewsProvider] = web.AppKey("shown")
 """What the page looks at."""
 TRAVEL = web.AppKey("travel", TimeTravel)
 """Only with a recording."""
@@ -115,14 +116,14 @@ async def help_for_pod(request: web.Request) -> web.Response:
     key = _key(request)
     if not await _ask(request, lambda views: key in views.observed.pods):
         raise _no_pod(key)
-    laboratory = await _laboratory(request)
-    found = await laboratory.ask(lambda cluster: help_for(cluster, key), leaves_it_as_it_is=True)
+    service = await _service(request)
+    found = await service.ask_copy(lambda cluster: help_for(cluster, key), is_read_only=True)
     return _answer("PodHelp", found)
 
 
 async def help_for_pending(request: web.Request) -> web.Response:
     """What would help all pods that wait."""
-    return _answer("PendingHelp", await (await _laboratory(request)).ask(help_for_all))
+    return _answer("PendingHelp", await (await _service(request)).ask_copy(help_for_all))
 
 
 async def node(request: web.Request) -> web.Response:
@@ -163,16 +164,16 @@ async def try_it(request: web.Request) -> web.Response:
 
 async def what_if(request: web.Request) -> web.Response:
     """What changes to the cluster would come to: two maps and the difference. Changes nothing."""
-    question = await read_body(request, Question)
-    view, _ = await (await _laboratory(request)).what_if(question)
-    return _answer("WhatIfView", view)
+    question = await read_body(request, PageWhatIfQuestion)
+    outcome, _ = await (await _service(request)).what_if(question)
+    return _answer("WhatIfView", what_if_view(outcome, question.group))
 
 
 async def what_if_page(request: web.Request) -> web.Response:
     """The whole difference as one page of HTML, to be sent to others."""
-    question = await read_body(request, Question)
-    _, found = await (await _laboratory(request)).what_if(question)
-    return web.Response(text=page(found), content_type="text/html", charset="utf-8")
+    question = await read_body(request, PageWhatIfQuestion)
+    outcome, _ = await (await _service(request)).what_if(question)
+    return web.Response(text=page(outcome.difference), content_type="text/html", charset="utf-8")
 
 
 async def timeline(request: web.Request) -> web.Response:
@@ -216,13 +217,13 @@ async def _ask(request: web.Request, question: Callable[[Views], T]) -> T:
     return await request.app[SHOWN].ask(question)
 
 
-async def _laboratory(request: web.Request) -> Laboratory:
-    laboratory = await _ask(request, lambda views: views.laboratory)
-    if laboratory is None:
+async def _service(request: web.Request) -> QueryService:
+    service = await _ask(request, lambda views: views.service)
+    if service is None:
         raise web.HTTPNotFound(
             text="A scheduler at work has no time for what takes seconds: ask `kubesched ui` on the same cluster."
         )
-    return laboratory
+    return service
 
 
 def _key(request: web.Request) -> str:

@@ -10,9 +10,9 @@ from aiohttp import web
 from kubesched.ui.application import close_pages, page_application
 from kubesched.ui.guard import TokenGuard, check_exposure, guarded
 from kubesched.ui.model.observed import Observed
-from kubesched.ui.shown import Here, keep_sampling
 from kubesched.ui.travel import TimeTravel
 from kubesched.ui.views import Views
+from kubesched.ui.views_provider import LocalViews, keep_sampling
 
 
 class PageServer:
@@ -28,7 +28,7 @@ class PageServer:
         self._guard = TokenGuard(token)
         self._travel = shown if isinstance(shown, TimeTravel) else None
         self._present = Views(shown) if isinstance(shown, Observed) else None
-        self._shown = Here(self._views)
+        self._shown = LocalViews(self._views)
         self._app = page_application(self._shown, [guarded(self._guard)], self._travel)
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0)
         self._sampling: asyncio.Task[None] | None = None
@@ -50,7 +50,7 @@ class PageServer:
             raise
         self.port = self._runner.addresses[0][1]
         if self._present is not None and self._present.observed.live:
-            self._sampling = asyncio.create_task(keep_sampling(self._shown), name="queue history")
+            self._sampling = asyncio.create_task(keep_sampling(self._shown.ask), name="queue history")
 
     async def stop(self) -> None:
         """Close all connections."""
@@ -60,9 +60,9 @@ class PageServer:
                 await self._sampling
         close_pages(self._app)
         await self._runner.cleanup()
-        laboratory = self._views().laboratory
-        if laboratory is not None:
-            laboratory.close()
+        service = self._views().service
+        if service is not None:
+            service.close()
 
     def _views(self) -> Views:
         """Of the moment that is shown: of a recording, others after a step back."""

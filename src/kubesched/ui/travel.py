@@ -64,8 +64,8 @@ class TimeTravel:
         moment = min(max(moment, self.begin), self.end)
         async with self._lock:
             if moment < self.now:
-                if self.views.laboratory is not None:
-                    self.views.laboratory.close()
+                if self.views.service is not None:
+                    self.views.service.close()
                 self._start()
             steps = 0
             while self._next is not None and self._next <= moment:

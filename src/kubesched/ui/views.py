@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesched import __version__
-from kubesched.ui.laboratory import Laboratory
+from kubesched.questions.service import QueryService
 from kubesched.ui.model.asking import Asking
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
@@ -59,7 +59,8 @@ class Views:
         self.pending_groups, self.rooms = Reused(self.pending.groups), Reused(self.headroom.rooms)
         self.queue = QueueHistory(observed)
         self.shadow = ShadowModel(observed.shadow) if observed.shadow is not None else None
-        self.laboratory = Laboratory(observed) if observed.experiments else None
+        self.service = QueryService(observed.cluster, stands_still=not observed.live) if observed.experiments else None
+        """Answers questions that take seconds."""
 
     def about(self) -> About:
         observed, labels = self.observed, self.map.label_keys()

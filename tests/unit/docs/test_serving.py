@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from tests.unit.docs.pages import ROOT, blocks
 
-from kubesched.questions.changes import AskedChange
+from kubesched.questions.edits import TrialEdit
+from kubesched.questions.what_if.request import WhatIfQuestion
 from kubesched.serve.openapi import QUESTIONS
-from kubesched.serve.what_if import WhatIfQuestion
 
 PAGE = ROOT / "docs" / "serving.md"
 SHOP = ROOT / "examples" / "shop"
@@ -62,7 +62,7 @@ def test_the_client_asks_a_service(tmp_path: Path) -> None:
 def test_every_question_and_every_verb_is_on_the_page() -> None:
     text = PAGE.read_text()
     assert set(re.findall(r"`POST (\S+)`", text)) == set(QUESTIONS)
-    verbs = {kind.__struct_config__.tag for kind in AskedChange.__args__}
+    verbs = {kind.__struct_config__.tag for kind in TrialEdit.__args__}
     assert _first_column(text, "### Changes") == verbs
     assert _first_column(text, "### What if") == set(WhatIfQuestion.__struct_encode_fields__)
 

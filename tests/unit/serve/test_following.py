@@ -16,12 +16,12 @@ from tests.unit.serve.asking import Service, cluster_of, served
 from kubesched.api.kinds import NODES, POD_GROUPS, PODS
 from kubesched.api.pod_groups import PodGroup
 from kubesched.kube.connection import ConnectionSettings
+from kubesched.questions.service import QueryService
+from kubesched.questions.sources.age import NotReadyError
+from kubesched.questions.sources.following import Following, following
 from kubesched.questions.sources.live import LiveClusterError
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.serve.age import NotReadyError
-from kubesched.serve.following import Following, following
-from kubesched.serve.questions import Questions
 from kubesched.simulate.cluster import ClusterModel
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
@@ -132,7 +132,9 @@ def test_broken_watch_is_told_and_mended() -> None:
         age = followed.age()
         assert age.age_seconds > 0
         assert {each.kind for each in age.behind} >= {"Node", "Pod"}
-        assert Questions(cluster, followed).followed.age().behind  # an old view is better than none, and it is told
+        told = QueryService(cluster, followed).age()
+        assert told is not None
+        assert told.behind  # an old view is better than none, and it is told
         async with serving(api, port=port):
             await until(lambda: not followed.age().behind)
             assert followed.age().age_seconds == 0

@@ -15,8 +15,8 @@ from tests.unit.serve.asking import POD, Service, run, served
 
 from kubesched.api.errors import UserError
 from kubesched.questions.answers import PARTS
+from kubesched.questions.sources.age import Behind, ClusterAge, NotReadyError
 from kubesched.sandbox.http.security import ExposedError
-from kubesched.serve.age import Behind, ClusterAge, NotReadyError
 from kubesched.serve.guard import Guard, Token, tls_context
 
 

@@ -7,9 +7,9 @@ from tests.unit.scheduler.world import World
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.questions.service import QueryService
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder
-from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.sources.manifests import observe_manifests
 from kubesched.ui.sources.scheduler import observe_scheduler
@@ -30,9 +30,9 @@ def alive(
     return world, Views(observed(world))
 
 
-def laboratory_of(views: Views) -> Laboratory:
-    assert views.laboratory is not None
-    return views.laboratory
+def service_of(views: Views) -> QueryService:
+    assert views.service is not None
+    return views.service
 
 
 def observed(world: World) -> Observed:

@@ -12,9 +12,9 @@ from tests.unit.ui.observing import observed
 from tests.virtual_time import now, run
 
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.at_work import AT_A_STRETCH, LINGER, LONGEST_PAUSE, SHARE, Allowance, AtWork
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.views import Views
+from kubesched.ui.views_provider import AT_A_STRETCH, LINGER, LONGEST_PAUSE, SHARE, Allowance, SchedulerThreadViews
 
 
 class Work:
@@ -22,7 +22,7 @@ class Work:
 
     def __init__(self) -> None:
         self.world = World(make_node("a"), make_pod("p"))
-        self.shown = AtWork(lambda: observed(self.world), self._detach, self._call)
+        self.shown = SchedulerThreadViews(lambda: observed(self.world), self._detach, self._call)
         self.calls = 0
 
     @property

@@ -7,11 +7,11 @@ import threading
 from typing import Any
 
 import pytest
-from tests.unit.ui.observing import alive, laboratory_of, still
+from tests.unit.ui.observing import alive, service_of, still
 
+from kubesched.questions.service import MOST_WAITING, BusyError
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.laboratory import MOST_QUESTIONS, BusyError
 from kubesched.ui.model import help as help_model
 from kubesched.ui.model.help import help_for, help_for_all
 from kubesched.ui.views import Views
@@ -25,11 +25,11 @@ CLUSTER = (
 
 
 def ask(views: Views, question: Any, **how: Any) -> Any:
-    return asyncio.run(laboratory_of(views).ask(question, **how))
+    return asyncio.run(service_of(views).ask_copy(question, **how))
 
 
 def test_smallest_change_for_a_pod_comes_in_words_and_as_a_patch() -> None:
-    found = ask(still(*CLUSTER), lambda cluster: help_for(cluster, "default/large"), leaves_it_as_it_is=True)
+    found = ask(still(*CLUSTER), lambda cluster: help_for(cluster, "default/large"), is_read_only=True)
     helps = {help.sorts: help for help in found.found}
     assert helps["requestLess",].node == "node-1"
     assert helps["requestLess",].changes[0].verb == "patch"
@@ -66,11 +66,12 @@ def test_too_many_questions_at_once_are_refused() -> None:
     go_on = threading.Event()
 
     async def run() -> None:
-        asked = [asyncio.ensure_future(laboratory_of(views).run(go_on.wait)) for _ in range(MOST_QUESTIONS)]
+        service = service_of(views)
+        asked = [asyncio.ensure_future(service.run(tuple, lambda *_: go_on.wait())) for _ in range(MOST_WAITING)]
         await asyncio.sleep(0)
         try:
             with pytest.raises(BusyError):
-                await laboratory_of(views).run(go_on.wait)
+                await service.run(tuple, lambda *_: go_on.wait())
         finally:
             go_on.set()
         await asyncio.gather(*asked)

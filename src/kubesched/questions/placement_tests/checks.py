@@ -11,9 +11,10 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
+from kubesched.questions.edits import RemoveNodes
+from kubesched.questions.hypothetical import apply_hypothetical
 from kubesched.questions.placement_tests.case import AtMost, Expectation, Labels, SpreadOver
 from kubesched.questions.placement_tests.reasons import why
-from kubesched.questions.what_if.node_changes import Lose
 from kubesched.questions.what_if.outcome import Outcome, outcome
 from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.cluster import ClusterModel
@@ -202,7 +203,7 @@ class _Checker:
         problems = []
         domains = sorted({value for node in self._found.outcome.nodes.values() if (value := label_of(node, key))})
         for domain in domains:
-            left = Lose((f"{key}={domain}",)).apply(self._found.outcome.settled)
+            left = apply_hypothetical(self._found.outcome.settled, [RemoveNodes((f"{key}={domain}",))])
             after = outcome(left, self._found.settings, seed=self._found.seed, plugins=self._found.plugins)
             for name in self._pods:
                 pod, reason = after.pods.get(name, (None, "it is gone"))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from kubesched.serve.age import Followed, NotReadyError
+from kubesched.questions.sources.age import ClusterFeed, NotReadyError
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.seen_decisions import SeenDecisions
 
 
 def observe_following(
-    cluster: ClusterModel, followed: Followed, title: str, *, clock: Callable[[], float] = time.time
+    cluster: ClusterModel, followed: ClusterFeed, title: str, *, clock: Callable[[], float] = time.time
 ) -> Observed:
     """The cluster as the watches show it; the page says so when one of them is broken.
 
@@ -32,7 +32,7 @@ def observe_following(
     )
 
 
-def _trouble(followed: Followed) -> str:
+def _trouble(followed: ClusterFeed) -> str:
     try:
         behind = followed.age().behind
     except NotReadyError as error:

@@ -15,9 +15,9 @@ from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.discovered import source_of
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.transport import user_agent
+from kubesched.questions.sources.age import Behind, ClusterAge, NotReadyError
 from kubesched.questions.sources.live import ESSENTIAL, ROLE, LiveClusterError
 from kubesched.questions.sources.reading import Unreadable
-from kubesched.serve.age import Behind, ClusterAge, NotReadyError
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import kinds_read
 

@@ -1,18 +1,19 @@
-"""A scheduler at work in a thread of its own: the page asks it there, and leaves it alone when nobody looks."""
+"""How the page gets at what it shows: on the event loop where it is served, or in the thread of a scheduler at work."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
 
 from kubesched.daemon.serving.endpoints import Call
 from kubesched.ui.model.observed import Observed
-from kubesched.ui.shown import keep_sampling
 from kubesched.ui.views import Views
 
+_SAMPLE_SECONDS = 1.0
 LINGER = 10.0
 """Seconds after the last question until the page lets go of the scheduler."""
 SHARE = 0.008
@@ -22,6 +23,48 @@ AT_A_STRETCH = 0.03
 LONGEST_PAUSE = 1.0
 
 T = TypeVar("T")
+
+Ask = Callable[[Callable[[Views], Any]], Awaitable[Any]]
+
+
+class ViewsProvider(Protocol):
+    """Views, which are to be touched only where the cluster lives: so questions are handed over."""
+
+    async def ask(self, question: Callable[[Views], T]) -> T:
+        """The answer to a question, asked between two things that happen to the cluster."""
+
+    def looking(self) -> AbstractContextManager[None]:
+        """As long as it lasts somebody looks, and what happens is measured."""
+
+
+class LocalViews:
+    """A cluster that lives on this event loop."""
+
+    def __init__(self, views: Callable[[], Views]) -> None:
+        """`views` are those of the moment: of a recording, others after a step back."""
+        self._views = views
+
+    async def ask(self, question: Callable[[Views], T]) -> T:
+        return question(self._views())
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[None]:
+        log = self._views().observed.log
+        if log is None:
+            yield
+            return
+        log.viewers += 1
+        try:
+            yield
+        finally:
+            log.viewers -= 1
+
+
+async def keep_sampling(ask: Ask) -> None:
+    """Note every second who is where in the queue, for ever."""
+    while True:
+        await ask(lambda views: views.queue.sample())
+        await asyncio.sleep(_SAMPLE_SECONDS)
 
 
 class Allowance:
@@ -43,9 +86,9 @@ class Allowance:
         return min(max(-self._left, 0.0) / self._share, LONGEST_PAUSE)
 
 
-class AtWork:
-    """Questions are carried to the thread. The first attaches the page to the scheduler; a while after the last, when
-    no page is open, it is detached again, and nothing is left that the scheduler would have to keep up."""
+class SchedulerThreadViews:
+    """Carries questions to the thread of a scheduler at work. The first attaches the page to the scheduler; a while
+    after the last, when no page is open, it is detached, and the scheduler has nothing to keep up for it."""
 
     def __init__(
         self,
@@ -69,7 +112,7 @@ class AtWork:
     async def ask(self, question: Callable[[Views], T]) -> T:
         self._stay()
         if self._sampling is None:
-            self._sampling = asyncio.create_task(keep_sampling(_Unnoticed(self)), name="queue history")
+            self._sampling = asyncio.create_task(keep_sampling(self.ask_unnoticed), name="queue history")
         try:
             return await self.ask_unnoticed(question)
         finally:
@@ -136,17 +179,3 @@ class AtWork:
         task = asyncio.create_task(self.stop(), name="page detaches")
         self._ends.add(task)
         task.add_done_callback(self._ends.discard)
-
-
-class _Unnoticed:
-    """Questions that do not count as looking."""
-
-    def __init__(self, at_work: AtWork) -> None:
-        self._at_work = at_work
-
-    async def ask(self, question: Callable[[Views], T]) -> T:
-        return await self._at_work.ask_unnoticed(question)
-
-    @contextlib.contextmanager
-    def looking(self) -> Iterator[None]:
-        yield
