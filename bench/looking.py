@@ -29,7 +29,7 @@ from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.ui.model.decisions import DecisionLog
-from kubesched.ui.sources.scheduler import observe_scheduler
+from kubesched.ui.sources import observe_scheduler
 from kubesched.ui.stream import TICK, Follower
 from kubesched.ui.views import Views
 

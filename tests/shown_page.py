@@ -34,9 +34,7 @@ from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.seen_decisions import SeenDecisions
 from kubesched.ui.server import PageServer
-from kubesched.ui.sources.following import observe_following
-from kubesched.ui.sources.manifests import observe_manifests
-from kubesched.ui.sources.sandbox import observe_sandbox
+from kubesched.ui.sources import observe_following, observe_manifests, observe_scheduler
 from kubesched.ui.travel import TimeTravel
 
 TOKEN = "a-token-for-tests"
@@ -66,7 +64,10 @@ async def page_of_sandbox(
     await box.start()
     said = [""]
     clock = asyncio.get_running_loop().time
-    observed = observe_sandbox(box, plan.configuration, clock=clock, saying=lambda: said[0])
+    title = f"sandbox at {box.server.url}"
+    observed = observe_scheduler(
+        box.scheduler, plan.configuration, kind="sandbox", title=title, clock=clock, saying=lambda: said[0]
+    )
     server = PageServer(observed, token=TOKEN)
     await server.start()
 

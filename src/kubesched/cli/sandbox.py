@@ -38,7 +38,7 @@ from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage, play
 from kubesched.scheduler import garbage
 from kubesched.ui.server import PageServer
-from kubesched.ui.sources.sandbox import observe_sandbox
+from kubesched.ui.sources import observe_scheduler
 
 _TOKEN_BYTES = 18
 """So that the address of the page fits a line of 60 columns; it can still not be guessed."""
@@ -172,7 +172,15 @@ async def _run(
 async def _page(box: Sandbox, plan: Plan, said: Said, port: int, stack: contextlib.AsyncExitStack) -> str:
     """Serve the web page until the stack unwinds. Its address."""
     clock = asyncio.get_running_loop().time
-    observed = observe_sandbox(box, plan.configuration, clock=clock, plugins=plan.plugins, saying=lambda: said.text)
+    observed = observe_scheduler(
+        box.scheduler,
+        plan.configuration,
+        kind="sandbox",
+        title=f"sandbox at {box.server.url}",
+        clock=clock,
+        plugins=plan.plugins,
+        saying=lambda: said.text,
+    )
     server = PageServer(observed, port=port, token=secrets.token_urlsafe(_TOKEN_BYTES))
     await started(server)
     stack.push_async_callback(server.stop)

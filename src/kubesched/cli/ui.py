@@ -33,8 +33,7 @@ from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.replay import ReplayError
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.server import PageServer
-from kubesched.ui.sources.following import observe_following
-from kubesched.ui.sources.manifests import observe_manifests
+from kubesched.ui.sources import observe_following, observe_manifests
 from kubesched.ui.travel import TimeTravel
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.questions.explain import Findings
-from kubesched.questions.fit import Fit
 from kubesched.questions.output import API_VERSION, plain
 from kubesched.questions.pending import PendingPods
 from kubesched.questions.placement_tests.running import TestResults
+from kubesched.questions.trial import Fit
 from kubesched.questions.what_if.answer import WhatIf
 from kubesched.simulate.capacity import Capacity
 from kubesched.simulate.comparison import Comparison

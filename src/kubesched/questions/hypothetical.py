@@ -44,9 +44,8 @@ from kubesched.questions.request_objects import RequestError, RequestObjects
 from kubesched.questions.targets import unknown_of_kind
 from kubesched.questions.trial import Trial
 from kubesched.sandbox.patching import json_patch
-from kubesched.simulate.draining import leaves, nodes_meant, whats_wrong
 from kubesched.simulate.kinds import ReplicaSet, StatefulSet, Workload
-from kubesched.simulate.new_nodes import belongs_to, new_node
+from kubesched.simulate.nodes import belongs_to, leaves, new_node, nodes_meant, whats_wrong
 
 K = TypeVar("K", bound=KubeObject)
 

@@ -13,7 +13,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node, Taint
 from kubesched.api.storage import CSINode
 from kubesched.api.well_known import POOL_LABELS, ZONE
-from kubesched.simulate.new_nodes import belongs_to, lasting, new_node
+from kubesched.simulate.nodes import belongs_to, lasting, new_node
 from kubesched.state.cluster import ClusterState
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"

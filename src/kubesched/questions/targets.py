@@ -15,6 +15,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.api.workloads import ReplicaSet as StoredReplicaSet
 from kubesched.questions.trial import Trial
+from kubesched.questions.wording import listed
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import (
     DEFAULT_NAMESPACE,
@@ -144,19 +145,19 @@ def unknown_pod(key: str, cluster: ClusterModel) -> str:
         return f"there is no pod {key}: there are no pods at all"
     similar = _similar(key, cluster.pods)
     if similar:
-        return f"there is no pod {key}; did you mean {_listed(similar)}?"
+        return f"there is no pod {key}; did you mean {listed(similar)}?"
     pending = [pod.key for pod in cluster.pending()]
     if pending:
-        return f"there is no pod {key}; pending are {_listed(pending, most=10)}"
-    return f"there is no pod {key}; there are {_listed(list(cluster.pods), most=10)}"
+        return f"there is no pod {key}; pending are {listed(pending, most=10)}"
+    return f"there is no pod {key}; there are {listed(list(cluster.pods), most=10)}"
 
 
 def unknown_of_kind(kind: type[KubeObject], key: str, known: list[str]) -> str:
     """What there is instead, by `namespace/name`."""
     similar = _similar(key, known)
     if similar:
-        return f"there is no {kind.__name__} {key}; did you mean {_listed(similar)}?"
-    return f"there is no {kind.__name__} {key}" + (f"; there are {_listed(known, most=10)}" if known else "")
+        return f"there is no {kind.__name__} {key}; did you mean {listed(similar)}?"
+    return f"there is no {kind.__name__} {key}" + (f"; there are {listed(known, most=10)}" if known else "")
 
 
 def _similar(key: str, known: Collection[str]) -> list[str]:
@@ -164,9 +165,3 @@ def _similar(key: str, known: Collection[str]) -> list[str]:
     name = key.rpartition("/")[2]
     namesakes = [other for other in known if other.rpartition("/")[2] == name]
     return list(dict.fromkeys([*namesakes, *difflib.get_close_matches(key, known, n=4, cutoff=0.85)]))
-
-
-def _listed(names: list[str], most: int = 4) -> str:
-    if len(names) <= most + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} more"

@@ -6,7 +6,9 @@ order: pods of a node, objects of a kind, nodes of a zone. Nothing else may happ
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -189,3 +191,23 @@ class Trial:
                 state.objects.arrange(kind, keys)
 
         self._undo.callback(put_back)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Whether pods would find nodes, and which."""
+
+    fits: bool
+    """Whether all of them would."""
+    nodes: int
+    """How many nodes there are, with the changes that were supposed."""
+    placed: tuple[Placed, ...]
+    unplaced: tuple[Unplaced, ...]
+
+
+def fit(trial: Trial, pods: Iterable[Pod]) -> Fit:
+    """Place the pods in this order on the cluster of a trial."""
+    outcomes = [trial.place(pod) for pod in pods]
+    placed = tuple(each for each in outcomes if isinstance(each, Placed))
+    unplaced = tuple(each for each in outcomes if isinstance(each, Unplaced))
+    return Fit(not unplaced, trial.cluster.state.nodes.live_count, placed, unplaced)

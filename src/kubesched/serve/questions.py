@@ -12,11 +12,10 @@ from kubesched.api.pod import Pod
 from kubesched.questions.answers import Skipped, answer
 from kubesched.questions.edits import TrialEdit
 from kubesched.questions.explain import explain
-from kubesched.questions.fit import fit
 from kubesched.questions.output import plain
 from kubesched.questions.request_objects import QuestionRequest
 from kubesched.questions.service import CheckTime, QueryService, QuestionTimeoutError
-from kubesched.questions.trial import Trial
+from kubesched.questions.trial import Trial, fit
 from kubesched.questions.what_if.request import WhatIfQuestion
 from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.placement import Placed, Unplaced

@@ -19,8 +19,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.storage import CSINode
 from kubesched.api.workloads import PodDisruptionBudget
 from kubesched.simulate.budgets import Budgets
-from kubesched.simulate.draining import leaves
-from kubesched.simulate.new_nodes import belongs_to, new_node
+from kubesched.simulate.nodes import belongs_to, leaves, new_node
 from kubesched.simulate.simulation import Simulation
 
 RETRY = 5.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import Literal, TypeVar
@@ -11,20 +11,21 @@ import msgspec
 
 from kubesched.api import workloads as api
 from kubesched.api.affinity import Affinity
-from kubesched.api.kinds import DAEMON_SETS, JOBS, REPLICA_SETS, STATEFUL_SETS, Object, Resource
+from kubesched.api.kinds import DAEMON_SETS, JOBS, REPLICA_SETS, STATEFUL_SETS, WORKLOADS, Object, Resource
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
+from kubesched.api.pod_groups import Workload as GroupWorkload
 from kubesched.api.schema import Mistake
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.config import Duration
 from kubesched.controllers.daemon_sets import Eligibility, affinity_to, daemon_pod, target_of
-from kubesched.controllers.job_groups import grouped
+from kubesched.controllers.job_groups import JobGroups, grouped, job_named_by, workload_named_by
 from kubesched.controllers.jobs import index_of, new_pods, remaining_pods, wanted_pods
 from kubesched.controllers.pod_templates import hash_of, owner_reference, pod_from, revision_data
 from kubesched.controllers.rollout import new_replica_set
 from kubesched.controllers.stateful_sets import claim_of, claim_templates, ordinals_of, stateful_pod
-from kubesched.simulate.job_groups import job_groups_among
 from kubesched.simulate.kinds import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, Workload
 
 T = TypeVar("T", bound=KubeObject)
@@ -253,3 +254,25 @@ def _mistakes(path: str, meta: ObjectMeta) -> list[Mistake]:
         except ValueError as error:
             found.append(Mistake(f"{path}.{key}", str(error)))
     return found
+
+
+def job_groups_among(given: Iterable[KubeObject], add: Callable[[KubeObject], None]) -> JobGroups:
+    """Those of all Jobs; `add` is called with what is made for one."""
+    known = [msgspec.to_builtins(obj) for obj in given if isinstance(obj, PodGroup | GroupWorkload)]
+
+    def named(name_in: Callable[[Object], str]) -> Callable[[Object], list[Object]]:
+        def of(owner: Object) -> list[Object]:
+            namespace, name = owner["metadata"]["namespace"], owner["metadata"]["name"]
+            return [obj for obj in known if obj["metadata"]["namespace"] == namespace and name_in(obj) == name]
+
+        return of
+
+    def create(resource: Resource, job: Object, obj: Object) -> Object:
+        namespace = job["metadata"]["namespace"]
+        key = f"{namespace}/{obj['metadata']['name']}"
+        made = {**obj, "metadata": {**obj["metadata"], "namespace": namespace, "uid": f"{resource.kind}/{key}"}}
+        known.append(made)
+        add(msgspec.convert(made, GroupWorkload if resource is WORKLOADS else PodGroup))
+        return made
+
+    return JobGroups(named(job_named_by), named(workload_named_by), create)

@@ -17,7 +17,7 @@ from kubesched.sandbox.http.security import is_loopback
 from kubesched.ui.application import LARGEST_BODY, close_pages, page_application, static_files
 from kubesched.ui.endpoints import read_body
 from kubesched.ui.guard import Handler, add_headers, why_foreign
-from kubesched.ui.sources.daemon import attached, detached
+from kubesched.ui.sources import attached, detached
 from kubesched.ui.views_provider import SchedulerThreadViews
 
 ROOT = "/ui"

@@ -10,7 +10,7 @@ import msgspec
 
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.recording.replay import Replay, ReplayError
-from kubesched.ui.sources.scheduler import observe_scheduler
+from kubesched.ui.sources import observe_scheduler
 from kubesched.ui.views import Views
 
 _BINS = 240

@@ -13,7 +13,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.questions.edits import DrainNodes
 from kubesched.questions.hypothetical import apply_hypothetical
-from kubesched.simulate.draining import nodes_meant, whats_wrong
+from kubesched.simulate.nodes import nodes_meant, whats_wrong
 from kubesched.simulate.simulation import Simulation
 from kubesched.testing import PodBuilder, make_node, make_pod
 

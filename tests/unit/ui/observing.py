@@ -11,8 +11,7 @@ from kubesched.questions.service import QueryService
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder
 from kubesched.ui.model.observed import Observed
-from kubesched.ui.sources.manifests import observe_manifests
-from kubesched.ui.sources.scheduler import observe_scheduler
+from kubesched.ui.sources import observe_manifests, observe_scheduler
 from kubesched.ui.views import Views
 
 

@@ -14,7 +14,7 @@ from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.entries import EntryLog
 from kubesched.ui.model.pending import NOT_ASKED_YET
 from kubesched.ui.model.seen_decisions import SeenDecisions
-from kubesched.ui.sources.following import observe_following
+from kubesched.ui.sources import observe_following
 from kubesched.ui.views import Views
 
 replace = msgspec.structs.replace

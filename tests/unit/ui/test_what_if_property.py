@@ -20,7 +20,7 @@ from kubesched.questions.output import plain
 from kubesched.questions.what_if.request import PageWhatIfQuestion
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.manifests import load
-from kubesched.ui.sources.manifests import observe_manifests
+from kubesched.ui.sources import observe_manifests
 from kubesched.ui.views import Views
 
 Json = dict[str, Any]

@@ -28,7 +28,7 @@ from kubesched.questions.placement_tests.case import (
 )
 from kubesched.questions.placement_tests.checks import Found, checks
 from kubesched.questions.what_if.outcome import outcome
-from kubesched.simulate.draining import label_of
+from kubesched.simulate.nodes import label_of
 
 replace = msgspec.structs.replace
 
