@@ -31,7 +31,7 @@ from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.simulation import Simulation
 from kubesched.simulate.workloads import ARRIVAL, DURATION
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.seen_decisions import SeenDecisions
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources import observe_following, observe_manifests, observe_scheduler
@@ -143,7 +143,7 @@ class ShadowedCluster:
             scheduler.handle(Change(built, msgspec.structs.replace(built, spec=_placed(built.spec, theirs))))
         self._at = time.time()
         seen = SeenDecisions(time.time, scheduler.pods.values())
-        self.observed = Observed(
+        self.observed = ObservedCluster(
             kind="shadow",
             title="kubesched run --shadow",
             cluster=ClusterModel.of_scheduler(scheduler.state, scheduler.pods, config.default()),

@@ -27,7 +27,7 @@ from kubesched.config import Features
 from kubesched.questions.answers import answer
 from kubesched.questions.edit_text import read_applied
 from kubesched.questions.wording import counted
-from kubesched.simulate.capacity import Capacity, model_of
+from kubesched.simulate.capacity import CapacityAnswer, model_of
 from kubesched.simulate.capacity import capacity as measure
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.workloads import expand
@@ -86,7 +86,7 @@ def _model(objects: Iterable[KubeObject], source: str) -> Pod:
     return models[0]
 
 
-def _print(found: Capacity, *, all_nodes: bool) -> None:
+def _print(found: CapacityAnswer, *, all_nodes: bool) -> None:
     out = console()
     more = "" if found.stopped_by else " or more; --most looks further"
     what = f" more of {found.pod} fit on {counted(found.nodes, 'node')}{more}"

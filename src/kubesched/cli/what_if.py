@@ -25,10 +25,10 @@ from kubesched.questions.edit_text import read_nodes
 from kubesched.questions.edits import RescheduleAll, UpgradeNodes, UseConfiguration
 from kubesched.questions.what_if.html import page
 from kubesched.questions.what_if.what_if import what_if as ask
-from kubesched.simulate.rolling_upgrade import Pace
+from kubesched.simulate.rolling_upgrade import UpgradePace
 
 MOST_ROWS = 40
-_PACE = Pace()
+_PACE = UpgradePace()
 
 
 @click.command("what-if")
@@ -104,7 +104,7 @@ def what_if(
     asked = edits.read(source, manifests, *configs)
     asked += [UseConfiguration(config.settings) for config in configs[1:]]
     if upgrade:
-        pace = Pace(surge, node_startup or 0.0, pod_startup or 0.0, drain_timeout or 0.0)
+        pace = UpgradePace(surge, node_startup or 0.0, pod_startup or 0.0, drain_timeout or 0.0)
         asked.append(UpgradeNodes(tuple(node for text in upgrade for node in read_nodes(text)), pace=pace))
     if all(isinstance(edit, RescheduleAll) for edit in asked):
         refuse(["nothing is changed: give --drain, --lose, --add, --scale, --with, --with-config or --upgrade"])

@@ -14,8 +14,8 @@ from kubesched.api.errors import UserError
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.config import SchedulerConfiguration
-from kubesched.simulate.kinds import DEFAULT_NAMESPACE, Workload
-from kubesched.simulate.rolling_upgrade import Pace
+from kubesched.simulate.kinds import DEFAULT_NAMESPACE, PodWorkload
+from kubesched.simulate.rolling_upgrade import UpgradePace
 
 MOST_NEW_NODES = 10_000
 """How many nodes an edit, and all edits of one question, may add."""
@@ -62,7 +62,7 @@ class DrainNodes(_NodesEdit, frozen=True, tag="drain"):
 class UpgradeNodes(_NodesEdit, frozen=True, tag="upgrade"):
     """These nodes are replaced a few at a time while time passes. It comes after all other edits."""
 
-    pace: Pace = Pace()
+    pace: UpgradePace = UpgradePace()
 
     def __str__(self) -> str:
         return f"{super().__str__()} with a surge of {self.pace.surge}"
@@ -120,7 +120,7 @@ class PatchObject(_ObjectEdit, frozen=True, tag="patch"):
 class ScaleWorkload(_Edit, frozen=True, tag="scale"):
     """A Deployment, ReplicaSet or StatefulSet gets another number of replicas."""
 
-    workload: type[Workload]
+    workload: type[PodWorkload]
     name: str
     replicas: int
     namespace: str = DEFAULT_NAMESPACE

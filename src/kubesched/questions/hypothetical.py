@@ -36,7 +36,6 @@ from kubesched.questions.edits import (
     RemoveNodes,
     RescheduleAll,
     ScaleWorkload,
-    TrialEdit,
     UncordonNodes,
     UpgradeNodes,
 )
@@ -44,7 +43,7 @@ from kubesched.questions.request_objects import RequestError, RequestObjects
 from kubesched.questions.targets import unknown_of_kind
 from kubesched.questions.trial import Trial
 from kubesched.sandbox.patching import json_patch
-from kubesched.simulate.kinds import ReplicaSet, StatefulSet, Workload
+from kubesched.simulate.kinds import PodWorkload, ReplicaSet, StatefulSet
 from kubesched.simulate.nodes import belongs_to, leaves, new_node, nodes_meant, whats_wrong
 
 K = TypeVar("K", bound=KubeObject)
@@ -54,7 +53,7 @@ NodesEdit = CordonNodes | UncordonNodes | DrainNodes | RemoveNodes | UpgradeNode
 _REVISION = "deployment.kubernetes.io/revision"
 
 
-class Cluster(Protocol):
+class EditableCluster(Protocol):
     """What edits look at: a list of objects, or a `ClusterModel`."""
 
     def all(self, kind: type[K]) -> Collection[K]:
@@ -105,7 +104,7 @@ def apply_hypothetical(objects: Iterable[KubeObject], edits: Iterable[Edit]) -> 
 
 
 def apply_to_trial(
-    edits: Iterable[TrialEdit], trial: Trial, objects: RequestObjects, check_time: Callable[[], None]
+    edits: Iterable[Edit], trial: Trial, objects: RequestObjects, check_time: Callable[[], None]
 ) -> None:
     """Make these edits, which a program sent, on the cluster of a trial. Raises RequestError."""
     for i, edit in enumerate(edits):
@@ -129,7 +128,7 @@ def _created(edit: CreateObject, path: str, trial: Trial, objects: RequestObject
     return Change(None, obj)
 
 
-def changes_of(edit: Edit, cluster: Cluster) -> Changes:
+def changes_of(edit: Edit, cluster: EditableCluster) -> Changes:
     """The changes of objects that an edit comes to. Raises EditError."""
     match edit:
         case CordonNodes() | UncordonNodes():
@@ -172,7 +171,7 @@ def _mistaken(edit: Edit, field: str, target: str, problem: str) -> EditError:
 
 
 def node_names(
-    edit: CordonNodes | UncordonNodes | DrainNodes | RemoveNodes | UpgradeNodes, cluster: Cluster
+    edit: CordonNodes | UncordonNodes | DrainNodes | RemoveNodes | UpgradeNodes, cluster: EditableCluster
 ) -> set[str]:
     """The nodes that an edit names, or means by a label. EditError where a text means none."""
     if bool(edit.nodes) == bool(edit.selector):
@@ -192,7 +191,7 @@ def node_names(
     return names
 
 
-def _nodes(edit: NodesEdit, cluster: Cluster) -> list[Node]:
+def _nodes(edit: NodesEdit, cluster: EditableCluster) -> list[Node]:
     names = node_names(edit, cluster)
     return [node for node in cluster.all(Node) if node.name in names]
 
@@ -203,7 +202,7 @@ def _cordoned(nodes: Iterable[Node], is_cordoned: bool) -> Changes:
             yield Change(node, replace(node, spec=replace(node.spec, unschedulable=is_cordoned)))
 
 
-def _evicted(nodes: Iterable[Node], cluster: Cluster) -> Changes:
+def _evicted(nodes: Iterable[Node], cluster: EditableCluster) -> Changes:
     """The pods of the nodes that a drain evicts are pending, under the names they have. Their devices are free."""
     names = {node.name for node in nodes}
     pods = [pod for pod in cluster.all(Pod) if pod.spec.node_name in names and leaves(pod)]
@@ -218,7 +217,7 @@ def _evicted(nodes: Iterable[Node], cluster: Cluster) -> Changes:
             yield Change(claim, replace(claim, status=held))
 
 
-def _removed(nodes: list[Node], cluster: Cluster) -> Changes:
+def _removed(nodes: list[Node], cluster: EditableCluster) -> Changes:
     """What stands on the nodes leaves first, so that a trial can put it back after them."""
     yield from _evicted(nodes, cluster)
     names = {node.name for node in nodes}
@@ -235,7 +234,7 @@ def _removed(nodes: list[Node], cluster: Cluster) -> Changes:
         yield Change(node, None)
 
 
-def _added(model: Node, number: int, belongings: Collection[KubeObject], cluster: Cluster) -> Changes:
+def _added(model: Node, number: int, belongings: Collection[KubeObject], cluster: EditableCluster) -> Changes:
     taken = {node.name for node in cluster.all(Node)}
     free = (name for i in count(1) if (name := f"{model.name}-new-{i}") not in taken)
     for name in islice(free, number):
@@ -246,7 +245,7 @@ def _added(model: Node, number: int, belongings: Collection[KubeObject], cluster
 # -- objects ----------------------------------------------------------------------------------------------------------
 
 
-def _known(edit: DeleteObject | PatchObject, cluster: Cluster) -> KubeObject:
+def _known(edit: DeleteObject | PatchObject, cluster: EditableCluster) -> KubeObject:
     if edit.kind not in KINDS:
         raise _mistaken(edit, "kind", edit.kind, f"scheduling does not look at objects of {edit.kind!r}")
     kind = KINDS[edit.kind]
@@ -279,7 +278,7 @@ def _patched(obj: KubeObject, edit: PatchObject) -> KubeObject:
 # -- workloads --------------------------------------------------------------------------------------------------------
 
 
-def _scaled(edit: ScaleWorkload, cluster: Cluster) -> Changes:
+def _scaled(edit: ScaleWorkload, cluster: EditableCluster) -> Changes:
     workload = _workload(edit, cluster)
     pods = [pod for pod in cluster.all(Pod) if _is_owned(pod, workload) and not pod.is_finished]
     if len(pods) < edit.replicas and not workload.spec.template.spec.containers:
@@ -293,7 +292,7 @@ def _scaled(edit: ScaleWorkload, cluster: Cluster) -> Changes:
     yield Change(workload, replace(workload, spec=replace(workload.spec, replicas=edit.replicas)))
 
 
-def _workload(edit: ScaleWorkload, cluster: Cluster) -> Workload:
+def _workload(edit: ScaleWorkload, cluster: EditableCluster) -> PodWorkload:
     """The workload whose number is changed: of a Deployment it is its current ReplicaSet, if it has one."""
     known = list(cluster.all(edit.workload))
     key = f"{edit.namespace}/{edit.name}"
@@ -310,7 +309,7 @@ def _newest(replica_set: ReplicaSet) -> tuple[int, int]:
     return int(revision) if revision.isdigit() else 0, replica_set.spec.replicas or 0
 
 
-def _is_owned(obj: KubeObject, by: Workload) -> bool:
+def _is_owned(obj: KubeObject, by: PodWorkload) -> bool:
     return _owner(obj) == (type(by).__name__, by.namespace, by.name)
 
 
@@ -326,11 +325,11 @@ def _ordinal(pod: Pod) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def _applied(edit: ApplyObjects, cluster: Cluster) -> Changes:
+def _applied(edit: ApplyObjects, cluster: EditableCluster) -> Changes:
     """An object that is replaced goes first, so that the new one comes last, as all that is new."""
     replaced = {(_kind(obj), obj.key) for obj in edit.objects}
     owners: set[tuple[str, str, str] | None] = {
-        (type(obj).__name__, obj.namespace, obj.name) for obj in edit.objects if isinstance(obj, Workload)
+        (type(obj).__name__, obj.namespace, obj.name) for obj in edit.objects if isinstance(obj, PodWorkload)
     }
     owners |= {("ReplicaSet", obj.namespace, obj.name) for obj in cluster.all(ReplicaSet) if _owner(obj) in owners}
     for obj in cluster.all(KubeObject):

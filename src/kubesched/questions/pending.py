@@ -12,13 +12,13 @@ from kubesched.api.pod import Pod
 from kubesched.framework.decision import Outcome
 from kubesched.framework.engine import Engine
 from kubesched.questions.explain.answer import Answer, explain
-from kubesched.questions.pools import Pool, one_more, pools_of
+from kubesched.questions.pools import NodePool, one_more, pools_of
 from kubesched.questions.remedies import Remedies
 from kubesched.questions.remedies.remedy import Sort
 from kubesched.questions.remedies.trial import changed
 from kubesched.questions.wording import counted
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.placement import Placed, Unplaced, place_one
+from kubesched.simulate.placement import PodPlacement, UnplacedPod, place_one
 
 MOST_KINDS = 30
 """So many kinds of pods are explained; of more, those that are left are told by their messages."""
@@ -73,18 +73,18 @@ class PendingPods:
     """What becomes of all pods that have no node yet."""
 
     nodes: int
-    placed: tuple[Placed, ...]
+    placed: tuple[PodPlacement, ...]
     groups: tuple[PendingGroup, ...]
     """Those that find no node, the largest group first."""
 
 
 def pending_pods(cluster: ClusterModel, *, with_remedies: bool = True) -> PendingPods:
     """Place what can be placed, in the order of the queue, and explain the rest. The cluster holds the placed pods."""
-    placed: list[Placed] = []
-    waiting: list[tuple[Pod, Unplaced]] = []
+    placed: list[PodPlacement] = []
+    waiting: list[tuple[Pod, UnplacedPod]] = []
     for pod in cluster.pending():
         outcome = place_one(cluster, pod)
-        if isinstance(outcome, Placed):
+        if isinstance(outcome, PodPlacement):
             placed.append(outcome)
         else:
             waiting.append((pod, outcome))
@@ -98,10 +98,10 @@ class _Groups:
         self._with_remedies = with_remedies
         self._engine = Engine(cluster.state, cluster.profiles.values(), draw=lambda among: 0)
 
-    def of(self, waiting: Sequence[tuple[Pod, Unplaced]]) -> tuple[PendingGroup, ...]:
+    def of(self, waiting: Sequence[tuple[Pod, UnplacedPod]]) -> tuple[PendingGroup, ...]:
         """Pods that are equivalent are explained once."""
         why_of: dict[object, str] = {}
-        found: dict[str, list[tuple[Pod, Unplaced]]] = {}
+        found: dict[str, list[tuple[Pod, UnplacedPod]]] = {}
         for pod, outcome in waiting:
             kind = (outcome.outcome, self._cluster.state.facts(pod).fingerprint)
             if kind not in why_of:
@@ -111,7 +111,7 @@ class _Groups:
         groups = [self._group(why, members) for why, members in found.items()]
         return tuple(sorted(groups, key=lambda group: -len(group.pods)))
 
-    def _group(self, why: str, members: Sequence[tuple[Pod, Unplaced]]) -> PendingGroup:
+    def _group(self, why: str, members: Sequence[tuple[Pod, UnplacedPod]]) -> PendingGroup:
         pods, (first, outcome) = [pod for pod, _ in members], members[0]
         pools: tuple[PoolHelp, ...] = ()
         remedies = None
@@ -128,7 +128,7 @@ class _Groups:
         found = [self._help(pool, pods) for pool in helping]
         return tuple(sorted(found, key=lambda help_: (-help_.places, help_.nodes)))
 
-    def _help(self, pool: Pool, pods: Sequence[Pod]) -> PoolHelp:
+    def _help(self, pool: NodePool, pods: Sequence[Pod]) -> PoolHelp:
         """The fewest nodes that place as many as any number would."""
         low, high = 1, min(len(pods), MOST_NEW_NODES)
         most = self._places(pool, high, pods)
@@ -137,7 +137,7 @@ class _Groups:
             low, high = (low, middle) if self._places(pool, middle, pods) == most else (middle + 1, high)
         return PoolHelp(pool.name, high, most)
 
-    def _places(self, pool: Pool, nodes: int, pods: Sequence[Pod]) -> int:
+    def _places(self, pool: NodePool, nodes: int, pods: Sequence[Pod]) -> int:
         """How many of the pods find a node once there are so many more, in the zones of the pool by turns."""
         state = self._cluster.state
         models = islice(cycle(pool.models), nodes)

@@ -23,10 +23,10 @@ from kubesched.simulate.kinds import (
     Deployment,
     Job,
     Ordinals,
+    PodWorkload,
+    PodWorkloadStatus,
     ReplicaSet,
     StatefulSet,
-    Workload,
-    WorkloadStatus,
 )
 from kubesched.simulate.workloads import expand
 
@@ -81,7 +81,7 @@ def _member_of(cluster: ClusterModel, key: str) -> Pod:
     return members[0]
 
 
-def _is_of(cluster: ClusterModel, pod: Pod, workload: Workload) -> bool:
+def _is_of(cluster: ClusterModel, pod: Pod, workload: PodWorkload) -> bool:
     owner = pod.metadata.controller
     if owner is not None and owner.kind == "ReplicaSet" and isinstance(workload, Deployment):
         replica_set = cluster.state.objects.get(StoredReplicaSet, owner.name, pod.namespace)
@@ -91,7 +91,7 @@ def _is_of(cluster: ClusterModel, pod: Pod, workload: Workload) -> bool:
     return (owner.kind, owner.name) == (type(workload).__name__, workload.name)
 
 
-def _next_pod(cluster: ClusterModel, workload: Workload, trial: Trial | None) -> Pod:
+def _next_pod(cluster: ClusterModel, workload: PodWorkload, trial: Trial | None) -> Pod:
     """One more pod than there are. What comes with it, such as its claims, is in the cluster, too."""
     state = cluster.state
     nodes: list[KubeObject] = [node for node in state.nodes.nodes if node is not None]
@@ -117,14 +117,14 @@ def _with_free_name(cluster: ClusterModel, pod: Pod) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.namespace}/{name}"))
 
 
-def _wanting_one_more(workload: Workload, pods: Collection[str]) -> Workload:
+def _wanting_one_more(workload: PodWorkload, pods: Collection[str]) -> PodWorkload:
     """The workload as if it had no pods and wanted one, which no pod has the name of."""
     spec = replace(workload.spec, replicas=1, parallelism=1, completions=1, suspend=False)
     if isinstance(workload, StatefulSet):
         first = workload.spec.ordinals.start if workload.spec.ordinals else 0
         ordinal = next(n for n in range(first, first + len(pods) + 1) if f"{workload.key}-{n}" not in pods)
         spec = replace(spec, ordinals=Ordinals(start=ordinal))
-    return replace(workload, spec=spec, status=WorkloadStatus())
+    return replace(workload, spec=spec, status=PodWorkloadStatus())
 
 
 def parsed(text: str, namespace: str) -> tuple[type[KubeObject], str]:

@@ -20,7 +20,7 @@ from kubesched.api.pod_groups import group_key
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.devices import claims_of, made_for
-from kubesched.simulate.placement import Placed, Unplaced, decided, place_one, reserve
+from kubesched.simulate.placement import PodPlacement, UnplacedPod, decided, place_one, reserve
 
 
 class Trial:
@@ -43,7 +43,7 @@ class Trial:
 
     # -- what is asked ------------------------------------------------------------------------------------------------
 
-    def place(self, pod: Pod) -> Placed | Unplaced:
+    def place(self, pod: Pod) -> PodPlacement | UnplacedPod:
         """Where the pod would go; it stands there for those that are placed after it.
 
         It gets its claims first, as from their controller. If it has a node, it leaves that node for good.
@@ -194,20 +194,20 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class FitAnswer:
     """Whether pods would find nodes, and which."""
 
     fits: bool
     """Whether all of them would."""
     nodes: int
     """How many nodes there are, with the changes that were supposed."""
-    placed: tuple[Placed, ...]
-    unplaced: tuple[Unplaced, ...]
+    placed: tuple[PodPlacement, ...]
+    unplaced: tuple[UnplacedPod, ...]
 
 
-def fit(trial: Trial, pods: Iterable[Pod]) -> Fit:
+def fit(trial: Trial, pods: Iterable[Pod]) -> FitAnswer:
     """Place the pods in this order on the cluster of a trial."""
     outcomes = [trial.place(pod) for pod in pods]
-    placed = tuple(each for each in outcomes if isinstance(each, Placed))
-    unplaced = tuple(each for each in outcomes if isinstance(each, Unplaced))
-    return Fit(not unplaced, trial.cluster.state.nodes.live_count, placed, unplaced)
+    placed = tuple(each for each in outcomes if isinstance(each, PodPlacement))
+    unplaced = tuple(each for each in outcomes if isinstance(each, UnplacedPod))
+    return FitAnswer(not unplaced, trial.cluster.state.nodes.live_count, placed, unplaced)

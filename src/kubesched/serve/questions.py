@@ -18,7 +18,7 @@ from kubesched.questions.service import CheckTime, QueryService, QuestionTimeout
 from kubesched.questions.trial import Trial, fit
 from kubesched.questions.what_if.request import WhatIfQuestion
 from kubesched.simulate.capacity import capacity, model_of
-from kubesched.simulate.placement import Placed, Unplaced
+from kubesched.simulate.placement import PodPlacement, UnplacedPod
 
 MOST_PODS = 10_000
 MOST_COPIES = 100_000
@@ -111,7 +111,7 @@ class _Answering:
         model = model_of(self._service.objects.pod(question.pod, "pod", trial))
         assert model is not None
 
-        def place(pod: Pod) -> Placed | Unplaced:
+        def place(pod: Pod) -> PodPlacement | UnplacedPod:
             check_time()
             return trial.place(pod)
 

@@ -28,7 +28,7 @@ from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.simulate.devices import made_for, release_claims, templates_in
-from kubesched.simulate.kinds import WORKLOADS, Workload
+from kubesched.simulate.kinds import WORKLOADS, PodWorkload
 from kubesched.simulate.workloads import as_owner, expand
 from kubesched.state.cluster import ClusterState
 
@@ -79,7 +79,7 @@ class ClusterModel:
         """All pods by `namespace/name`, in the order in which they were given."""
         self.templates: dict[str, ResourceClaimTemplate] = {}
         """Those of claims for devices, by `namespace/name`."""
-        self.workloads: dict[tuple[type[KubeObject], str], Workload] = {}
+        self.workloads: dict[tuple[type[KubeObject], str], PodWorkload] = {}
         """Workloads with their templates, by kind and `namespace/name`. The engine sees them as owners of pods."""
         self.observers: list[Callable[[Change[KubeObject]], None]] = []
         """Called with every change, before it is applied."""
@@ -103,7 +103,7 @@ class ClusterModel:
         expansion = expand(given, job_groups=configuration.features.job_groups)
         pods = [pod for series in expansion.series for pod in series.pods]
         made = cls([*expansion.objects, *pods], configuration, seed=seed, plugins=plugins, profiles=profiles)
-        made.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, Workload)}
+        made.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, PodWorkload)}
         made.given, made._has_missing_pods = given, True
         return made
 
@@ -143,7 +143,7 @@ class ClusterModel:
 
     def all(self, kind: type[K]) -> Collection[K]:
         """All objects of a kind, in their order."""
-        if issubclass(kind, Workload):
+        if issubclass(kind, PodWorkload):
             return [obj for obj in self.workloads.values() if isinstance(obj, kind)]
         if kind is Node:
             return [node for node in self.state.nodes.nodes if isinstance(node, kind)]
@@ -153,7 +153,7 @@ class ClusterModel:
 
     def find(self, kind: type[KubeObject], name: str, namespace: str = "") -> KubeObject | None:
         """The object of this kind and name."""
-        if issubclass(kind, Workload):
+        if issubclass(kind, PodWorkload):
             return self.workloads.get((kind, f"{namespace}/{name}"))
         if kind is Pod:
             return self.pods.get(f"{namespace}/{name}")
@@ -163,8 +163,8 @@ class ClusterModel:
         return self.state.objects.get(kind, name, namespace)
 
     def _load(self, given: tuple[KubeObject, ...]) -> None:
-        self.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, Workload)}
-        owners = (as_owner(obj) if isinstance(obj, Workload) else obj for obj in given)
+        self.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, PodWorkload)}
+        owners = (as_owner(obj) if isinstance(obj, PodWorkload) else obj for obj in given)
         objects = [obj for obj in owners if obj is not None]
         self.templates = templates_in(objects)
         objects = [self.with_claims(obj) if isinstance(obj, Pod) and not obj.spec.node_name else obj for obj in objects]
@@ -183,7 +183,7 @@ class ClusterModel:
         for observe in self.observers:
             observe(change)
         workload = change.obj
-        if not isinstance(workload, Workload):
+        if not isinstance(workload, PodWorkload):
             self._handle(change)
             return
         if change.new is None:

@@ -16,7 +16,7 @@ from kubesched.framework.plugin import Details, ExplainPlugin
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.preemption import Preemption, preemption_of
+from kubesched.simulate.preemption import PreemptionProposal, preemption_of
 from kubesched.state.columns import Int32, Int64
 
 
@@ -103,7 +103,7 @@ class Explanation:
     ties: tuple[str, ...]
     """The nodes with the best score, if they are several; one is drawn at random."""
     seed: int
-    preemption: Preemption | None
+    preemption: PreemptionProposal | None
     details: dict[str, Details] = field(default_factory=dict)
     """What plugins add (`ExplainPlugin`), by the names of their parts: what is missing, which devices were tried."""
 

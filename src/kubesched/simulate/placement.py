@@ -16,11 +16,11 @@ from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.status import Status
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.devices import settle_claims
-from kubesched.simulate.preemption import Eviction, chosen_eviction
+from kubesched.simulate.preemption import ProposedEviction, chosen_eviction
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PodPlacement:
     """A pod that found a node."""
 
     pod: str
@@ -34,14 +34,14 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unplaced:
+class UnplacedPod:
     """A pod that stays pending, in the words of its condition; `eviction` is what preemption would do for it."""
 
     pod: str
     priority: int
     outcome: str
     message: str
-    eviction: Eviction | None = None
+    eviction: ProposedEviction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +50,38 @@ class PlacementReport:
 
     nodes: int
     seed: int
-    placed: tuple[Placed, ...]
-    unplaced: tuple[Unplaced, ...]
+    placed: tuple[PodPlacement, ...]
+    unplaced: tuple[UnplacedPod, ...]
 
 
 def place(cluster: ClusterModel) -> PlacementReport:
     """Place all pending pods. The cluster's state holds them afterwards."""
-    placed: list[Placed] = []
-    unplaced: list[Unplaced] = []
+    placed: list[PodPlacement] = []
+    unplaced: list[UnplacedPod] = []
     for pod in cluster.pending():
         outcome = place_one(cluster, pod)
-        if isinstance(outcome, Placed):
+        if isinstance(outcome, PodPlacement):
             placed.append(outcome)
         else:
             unplaced.append(outcome)
     return PlacementReport(cluster.state.nodes.live_count, cluster.seed, tuple(placed), tuple(unplaced))
 
 
-def place_one(cluster: ClusterModel, pod: Pod, using: Callable[[Pod], Decision] | None = None) -> Placed | Unplaced:
+def place_one(
+    cluster: ClusterModel, pod: Pod, using: Callable[[Pod], Decision] | None = None
+) -> PodPlacement | UnplacedPod:
     """Decide on one pod; if it finds a node, it stands there from now on. `using` takes the place of `schedule`."""
     engine = cluster.engine
     if not engine.knows(pod.spec.scheduler_name):
         text = f"waits for another scheduler: there is no profile {pod.spec.scheduler_name!r}"
-        return Unplaced(pod.key, pod.priority, "skipped", text)
+        return UnplacedPod(pod.key, pod.priority, "skipped", text)
     if pod.is_terminating:
-        return Unplaced(pod.key, pod.priority, "skipped", "is being deleted")
+        return UnplacedPod(pod.key, pod.priority, "skipped", "is being deleted")
     decision = schedule(cluster, pod) if using is None else using(pod)
     if decision.outcome is not Outcome.SCHEDULED:
         eviction = chosen_eviction(decision, cluster.state)
-        return Unplaced(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
-    return Placed(pod.key, pod.priority, decision.node, decision.score, decision.feasible, decision.draw.among)
+        return UnplacedPod(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
+    return PodPlacement(pod.key, pod.priority, decision.node, decision.score, decision.feasible, decision.draw.among)
 
 
 def schedule(cluster: ClusterModel, pod: Pod) -> Decision:

@@ -21,7 +21,7 @@ from kubesched.questions.edits import Edit
 from kubesched.questions.hypothetical import apply_hypothetical
 from kubesched.questions.placement_tests.arranging import objects_in
 from kubesched.questions.placement_tests.case import AtMost, Expectation, SpreadOver, read_cases
-from kubesched.questions.placement_tests.checks import Check, Found, checks
+from kubesched.questions.placement_tests.checks import Check, ScheduledCluster, checks
 from kubesched.questions.placement_tests.running import run_case
 from kubesched.questions.what_if.outcome import outcome
 from kubesched.testing.builders import NodeBuilder, PodBuilder
@@ -55,7 +55,7 @@ class Placement:
             known = apply_hypothetical(known, [read_applied(str(file), known)])
         settings, registry = settings_with(added, args, config), Registry((*IN_TREE, *added))
         ended = outcome(apply_hypothetical(known, changes), settings, seed=seed, plugins=registry)
-        self._found = Found(ended, settings, seed, registry)
+        self._found = ScheduledCluster(ended, settings, seed, registry)
         self.nodes = {key: pod.spec.node_name for key, (pod, _) in ended.pods.items()}
         """By `namespace/name` of each pod: its node; empty if it waits."""
 
@@ -69,7 +69,7 @@ class Placement:
 class PlacedPods:
     """Some pods, of which something has to be true: each method is an assertion."""
 
-    def __init__(self, found: Found, meant: Expectation) -> None:
+    def __init__(self, found: ScheduledCluster, meant: Expectation) -> None:
         self._found = found
         self._meant = meant
 

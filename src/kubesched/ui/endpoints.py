@@ -21,7 +21,7 @@ from kubesched.ui.model.help import help_for, help_for_all
 from kubesched.ui.model.what_if import what_if_view
 from kubesched.ui.stream import stream
 from kubesched.ui.travel import TimeTravel
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 from kubesched.ui.views_provider import ViewsProvider
 
 SHOWN: web.AppKey[ViewsProvider] = web.AppKey("shown")
@@ -75,7 +75,7 @@ async def errors_as_documents(request: web.Request, handler: Handler) -> web.Str
 
 
 async def about(request: web.Request) -> web.Response:
-    return _answer("About", await _ask(request, Views.about))
+    return _answer("About", await _ask(request, PageViews.about))
 
 
 async def node_map(request: web.Request) -> web.Response:
@@ -213,7 +213,7 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
         raise web.HTTPRequestTimeout(text="the body of the request did not come") from None
 
 
-async def _ask(request: web.Request, question: Callable[[Views], T]) -> T:
+async def _ask(request: web.Request, question: Callable[[PageViews], T]) -> T:
     return await request.app[SHOWN].ask(question)
 
 

@@ -9,9 +9,9 @@ from aiohttp import web
 
 from kubesched.ui.application import close_pages, page_application
 from kubesched.ui.guard import TokenGuard, check_exposure, guarded
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.travel import TimeTravel
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 from kubesched.ui.views_provider import LocalViews, keep_sampling
 
 
@@ -19,7 +19,7 @@ class PageServer:
     """Serves the page of one cluster. To be started and stopped on the event loop where the cluster lives."""
 
     def __init__(
-        self, shown: Observed | TimeTravel, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+        self, shown: ObservedCluster | TimeTravel, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
     ) -> None:
         """ExposedError if others could reach that address."""
         check_exposure(host)
@@ -27,7 +27,7 @@ class PageServer:
         self.port = port
         self._guard = TokenGuard(token)
         self._travel = shown if isinstance(shown, TimeTravel) else None
-        self._present = Views(shown) if isinstance(shown, Observed) else None
+        self._present = PageViews(shown) if isinstance(shown, ObservedCluster) else None
         self._shown = LocalViews(self._views)
         self._app = page_application(self._shown, [guarded(self._guard)], self._travel)
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0)
@@ -64,7 +64,7 @@ class PageServer:
         if service is not None:
             service.close()
 
-    def _views(self) -> Views:
+    def _views(self) -> PageViews:
         """Of the moment that is shown: of a recording, others after a step back."""
         if self._travel is not None:
             return self._travel.views

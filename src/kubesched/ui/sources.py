@@ -1,4 +1,4 @@
-"""The clusters that the page can look at, each as an `Observed`."""
+"""The clusters that the page can look at, each as an `ObservedCluster`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.model.decisions import DecisionLog
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.seen_decisions import SeenDecisions
 
 
-def observe_manifests(cluster: ClusterModel, title: str) -> Observed:
+def observe_manifests(cluster: ClusterModel, title: str) -> ObservedCluster:
     """The cluster that manifests describe. Nothing is scheduled: the page says what would become of pods that wait."""
-    return Observed(
+    return ObservedCluster(
         kind="manifests",
         title=title,
         cluster=cluster,
@@ -40,14 +40,14 @@ def observe_scheduler(
     saying: Callable[[], str] = lambda: "",
     measures: bool = True,
     experiments: bool = True,
-) -> Observed:
+) -> ObservedCluster:
     """From now on its decisions are remembered. `clock` is that of its queue, `plugins` are those that it knows.
 
     `measures` says whether it matters how long attempts take.
     """
     log = DecisionLog(clock) if measures else DecisionLog(clock, stopwatch=None)
     scheduler.listeners.append(log)
-    return Observed(
+    return ObservedCluster(
         kind=kind,
         title=title,
         cluster=ClusterModel.of_scheduler(scheduler.state, scheduler.pods, configuration, plugins),
@@ -63,14 +63,14 @@ def observe_scheduler(
 
 def observe_following(
     cluster: ClusterModel, followed: ClusterFeed, title: str, *, clock: Callable[[], float] = time.time
-) -> Observed:
+) -> ObservedCluster:
     """The cluster as the watches show it; the page says so when one of them is broken.
 
     From now on the decisions are noted that changes amount to. `clock` has seconds since 1970.
     """
     seen = SeenDecisions(clock, cluster.pods.values())
     cluster.observers.append(seen.handling)
-    return Observed(
+    return ObservedCluster(
         kind="live",
         title=title,
         cluster=cluster,
@@ -95,7 +95,7 @@ def _trouble(followed: ClusterFeed) -> str:
 STANDBY = "This replica does not lead: it follows the cluster, and decides nothing until it has the lease."
 
 
-def attached(subject: Subject) -> Observed:
+def attached(subject: Subject) -> ObservedCluster:
     """To be called in the thread that schedules, as `detached` is."""
     configuration, scheduler, shadow = subject.settings.configuration, subject.replica.scheduler, subject.replica.shadow
     if shadow is None:
@@ -111,7 +111,7 @@ def attached(subject: Subject) -> Observed:
         )
     seen = SeenDecisions(time.time, scheduler.pods.values())
     scheduler.listeners.append(seen)
-    return Observed(
+    return ObservedCluster(
         kind="shadow",
         title="kubesched run --shadow",
         cluster=ClusterModel.of_scheduler(scheduler.state, scheduler.pods, configuration, all_plugins()),
@@ -124,7 +124,7 @@ def attached(subject: Subject) -> Observed:
     )
 
 
-def detached(subject: Subject, observed: Observed) -> None:
+def detached(subject: Subject, observed: ObservedCluster) -> None:
     """Nothing is kept up for the page any longer."""
     listeners, log = subject.replica.scheduler.listeners, observed.log
     if isinstance(log, SchedulerListener):

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from kubesched.ui.model.node_map import Version
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 from kubesched.ui.views_provider import ViewsProvider
 
 TICK = 0.2
@@ -25,7 +25,7 @@ _MOST_PAGES = 32
 class Follower:
     """One open page, and what it knows already."""
 
-    def __init__(self, views: Views, version: Version | None, decision: int, group_by: str) -> None:
+    def __init__(self, views: PageViews, version: Version | None, decision: int, group_by: str) -> None:
         """`version` is that of the map which the page has, `decision` the last that it knows."""
         self._views = views
         self._version = version or views.map.version
@@ -35,7 +35,7 @@ class Follower:
         self._counts: object = None
         self._said: str | None = None
 
-    def news(self, views: Views) -> dict[str, Any]:
+    def news(self, views: PageViews) -> dict[str, Any]:
         """What is new since the last time; nothing if nothing is. With time travel, views are others after a step back.
 
         It is records with names of one word, which are JSON as they are: this is asked several times a second.

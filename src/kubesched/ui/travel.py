@@ -11,7 +11,7 @@ import msgspec
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.recording.replay import Replay, ReplayError
 from kubesched.ui.sources import observe_scheduler
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 _BINS = 240
 _SAMPLES = 800
@@ -90,7 +90,7 @@ class TimeTravel:
             plugins=self._plugins,
             measures=False,
         )
-        self.views = Views(observed)
+        self.views = PageViews(observed)
         self._steps = self._replay.steps()
         self._next = next(self._steps, None)
 

@@ -10,7 +10,7 @@ from kubesched.ui.model.asking import Asking
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
 from kubesched.ui.model.nodes import NodeModel
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.pending import PendingModel
 from kubesched.ui.model.pods import PodModel
 from kubesched.ui.model.queue_history import QueueHistory
@@ -45,10 +45,10 @@ class About:
     """Whether questions that take seconds are answered."""
 
 
-class Views:
+class PageViews:
     """The models. To be used where the cluster lives: on its event loop."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: ObservedCluster) -> None:
         self.observed = observed
         asking = Asking(observed)
         self.map = NodeMapModel(observed.state)

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from kubesched.daemon.serving.endpoints import Call
-from kubesched.ui.model.observed import Observed
-from kubesched.ui.views import Views
+from kubesched.ui.model.observed import ObservedCluster
+from kubesched.ui.views import PageViews
 
 _SAMPLE_SECONDS = 1.0
 LINGER = 10.0
@@ -24,13 +24,13 @@ LONGEST_PAUSE = 1.0
 
 T = TypeVar("T")
 
-Ask = Callable[[Callable[[Views], Any]], Awaitable[Any]]
+Ask = Callable[[Callable[[PageViews], Any]], Awaitable[Any]]
 
 
 class ViewsProvider(Protocol):
     """Views, which are to be touched only where the cluster lives: so questions are handed over."""
 
-    async def ask(self, question: Callable[[Views], T]) -> T:
+    async def ask(self, question: Callable[[PageViews], T]) -> T:
         """The answer to a question, asked between two things that happen to the cluster."""
 
     def looking(self) -> AbstractContextManager[None]:
@@ -40,11 +40,11 @@ class ViewsProvider(Protocol):
 class LocalViews:
     """A cluster that lives on this event loop."""
 
-    def __init__(self, views: Callable[[], Views]) -> None:
+    def __init__(self, views: Callable[[], PageViews]) -> None:
         """`views` are those of the moment: of a recording, others after a step back."""
         self._views = views
 
-    async def ask(self, question: Callable[[Views], T]) -> T:
+    async def ask(self, question: Callable[[PageViews], T]) -> T:
         return question(self._views())
 
     @contextlib.contextmanager
@@ -92,15 +92,15 @@ class SchedulerThreadViews:
 
     def __init__(
         self,
-        attach: Callable[[], Observed],
-        detach: Callable[[Observed], None],
+        attach: Callable[[], ObservedCluster],
+        detach: Callable[[ObservedCluster], None],
         call: Call,
     ) -> None:
         """`attach` and `detach` are called in the thread, by `call`."""
         self._attach = attach
         self._detach = detach
         self._call = call
-        self._views: Views | None = None
+        self._views: PageViews | None = None
         """Touched in the thread only."""
         self._allowance = Allowance()
         self._is_busy = False
@@ -109,7 +109,7 @@ class SchedulerThreadViews:
         self._sampling: asyncio.Task[None] | None = None
         self._ends: set[asyncio.Task[None]] = set()
 
-    async def ask(self, question: Callable[[Views], T]) -> T:
+    async def ask(self, question: Callable[[PageViews], T]) -> T:
         self._stay()
         if self._sampling is None:
             self._sampling = asyncio.create_task(keep_sampling(self.ask_unnoticed), name="queue history")
@@ -118,7 +118,7 @@ class SchedulerThreadViews:
         finally:
             self._leave_later()
 
-    async def ask_unnoticed(self, question: Callable[[Views], T]) -> T:
+    async def ask_unnoticed(self, question: Callable[[PageViews], T]) -> T:
         """The same, but nobody looks because of it."""
         if self._is_busy and (pause := self._allowance.pause()) > 0:
             await asyncio.sleep(pause)
@@ -147,12 +147,12 @@ class SchedulerThreadViews:
             self._sampling = None
         await self._call(self._let_go)
 
-    def _asked(self, question: Callable[[Views], T]) -> tuple[T | None, Exception | None, float, float, bool]:
+    def _asked(self, question: Callable[[PageViews], T]) -> tuple[T | None, Exception | None, float, float, bool]:
         """The answer or the error, the CPU time it took, that of all so far, and whether there are pods to try."""
         began = time.thread_time()
         answer, error = None, None
         if self._views is None:
-            self._views = Views(self._attach())
+            self._views = PageViews(self._attach())
         try:
             answer = question(self._views)
         except Exception as raised:

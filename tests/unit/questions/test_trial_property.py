@@ -27,7 +27,10 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeResources,
 )
+from kubesched.questions.edits import AddNodes, DrainNodes, RemoveNodes
 from kubesched.questions.explain import explain
+from kubesched.questions.hypothetical import apply_to_trial
+from kubesched.questions.request_objects import RequestObjects
 from kubesched.questions.trial import Trial
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_pod
@@ -86,6 +89,11 @@ def ask(draw: Draw, cluster: ClusterModel) -> None:
             change = _change(draw, cluster)
             if change is not None:
                 trial.change(change)
+        live = sorted(node.name for node in cluster.all(Node))
+        if live and draw(st.booleans()):
+            lost = tuple(draw(st.lists(st.sampled_from(live), min_size=1, unique=True)))
+            edit = draw(st.sampled_from([RemoveNodes(lost), DrainNodes(lost), AddNodes(lost[0], 2)]))
+            apply_to_trial([edit], trial, RequestObjects(cluster), lambda: None)
         there = sorted(cluster.pods)
         for i in range(draw(st.integers(0, 4))):
             if there and draw(st.booleans()):

@@ -21,13 +21,13 @@ from kubesched.questions.edits import (
     UseConfiguration,
 )
 from kubesched.questions.hypothetical import apply_hypothetical
-from kubesched.questions.what_if.answer import BudgetOutcome, Count, Moved, ShareChange, WhatIf
+from kubesched.questions.what_if.answer import BudgetOutcome, Count, Moved, ShareChange, WhatIfAnswer
 from kubesched.questions.what_if.html import page
 from kubesched.questions.what_if.outcome import outcome
 from kubesched.questions.what_if.what_if import Baselines, what_if
 from kubesched.simulate.kinds import Deployment
 from kubesched.simulate.manifests import loads
-from kubesched.simulate.rolling_upgrade import Pace
+from kubesched.simulate.rolling_upgrade import UpgradePace
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 GPU = "nvidia.com/gpu"
@@ -58,7 +58,7 @@ def budget(**spec: int) -> PodDisruptionBudget:
     )
 
 
-def asked(objects: Sequence[KubeObject], *changes: Edit) -> WhatIf:
+def asked(objects: Sequence[KubeObject], *changes: Edit) -> WhatIfAnswer:
     return what_if([*NODES, *objects], DEFAULT, changes).difference
 
 
@@ -162,7 +162,7 @@ def test_another_configuration_is_in_force_with_the_changes() -> None:
 
 def test_an_upgrade_is_told_with_its_time() -> None:
     objects = [*NODES, web(1, "n-a").build()]
-    found = what_if(objects, DEFAULT, [UpgradeNodes(("zone=a",), pace=Pace(node_startup=30))]).difference
+    found = what_if(objects, DEFAULT, [UpgradeNodes(("zone=a",), pace=UpgradePace(node_startup=30))]).difference
     assert found.upgrade is not None
     assert found.upgrade.seconds == 30
     assert [(each.node, each.by) for each in found.upgrade.replaced] == [("n-a", "n-a-new")]

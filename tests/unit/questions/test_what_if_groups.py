@@ -13,7 +13,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.cli.main import main
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.questions.edits import AddNodes, DrainNodes, Edit, RemoveNodes
-from kubesched.questions.what_if.answer import GroupOutcome, WhatIf
+from kubesched.questions.what_if.answer import GroupOutcome, WhatIfAnswer
 from kubesched.questions.what_if.html import page
 from kubesched.questions.what_if.what_if import what_if
 from kubesched.testing import make_node
@@ -28,7 +28,7 @@ def gang(name: str, size: int, *nodes: str) -> list[KubeObject]:
     return [make_gang(name, size, api=ALPHA), *(pod.build() for pod in (*placed, *pods[len(placed) :]))]
 
 
-def asked(objects: Sequence[KubeObject], *changes: Edit, features: Features = ALL_GATES) -> WhatIf:
+def asked(objects: Sequence[KubeObject], *changes: Edit, features: Features = ALL_GATES) -> WhatIfAnswer:
     return what_if([*NODES, *objects], config.default(features), changes).difference
 
 

@@ -13,7 +13,7 @@ from kubesched.framework.status import Status, unschedulable
 from kubesched.plugins.registry import in_tree
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import place
-from kubesched.simulate.preemption import Eviction, Victim
+from kubesched.simulate.preemption import ProposedEviction, Victim
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
@@ -49,7 +49,7 @@ def test_nobody_is_evicted_but_the_report_says_who_would_be() -> None:
     victim = make_pod("victim").requests(cpu="3").priority(-1).on("n1")
     cluster = cluster_of(make_node("n1"), victim, make_pod("p").requests(cpu="3"))
     report = place(cluster)
-    assert report.unplaced[0].eviction == Eviction("n1", (Victim("default/victim", -1),))
+    assert report.unplaced[0].eviction == ProposedEviction("n1", (Victim("default/victim", -1),))
     assert cluster.state.placed(victim.build()) is not None
 
 

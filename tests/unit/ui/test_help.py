@@ -14,7 +14,7 @@ from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model import help as help_model
 from kubesched.ui.model.help import help_for, help_for_all
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 CLUSTER = (
     make_node("node-1").capacity(cpu="4"),
@@ -24,7 +24,7 @@ CLUSTER = (
 )
 
 
-def ask(views: Views, question: Any, **how: Any) -> Any:
+def ask(views: PageViews, question: Any, **how: Any) -> Any:
     return asyncio.run(service_of(views).ask_copy(question, **how))
 
 

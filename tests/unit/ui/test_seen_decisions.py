@@ -15,7 +15,7 @@ from kubesched.ui.model.entries import EntryLog
 from kubesched.ui.model.pending import NOT_ASKED_YET
 from kubesched.ui.model.seen_decisions import SeenDecisions
 from kubesched.ui.sources import observe_following
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 replace = msgspec.structs.replace
 POD = make_pod("p").requests(cpu="1").build()
@@ -68,16 +68,16 @@ def test_pods_that_wait_are_counted_from_what_there_was_on() -> None:
     assert seen.of("default/q") == []
 
 
-def followed(*objects: KubeObject) -> tuple[ClusterModel, Views]:
+def followed(*objects: KubeObject) -> tuple[ClusterModel, PageViews]:
     cluster = ClusterModel((), config.default())
     cluster_time[0] = 1000.0
     for obj in objects:
         cluster.handle(Change(None, obj))
     files = Files("here", clock=lambda: 0.0)
-    return cluster, Views(observe_following(cluster, files, "here", clock=lambda: cluster_time[0]))
+    return cluster, PageViews(observe_following(cluster, files, "here", clock=lambda: cluster_time[0]))
 
 
-def log_of(views: Views) -> EntryLog:
+def log_of(views: PageViews) -> EntryLog:
     assert views.observed.log is not None
     return views.observed.log
 

@@ -10,10 +10,10 @@ from kubesched.simulate.explanation import explain
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.asking import TryError
 from kubesched.ui.model.verdict import Verdict
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 
-def verdict(views: Views, key: str) -> Verdict:
+def verdict(views: PageViews, key: str) -> Verdict:
     view = views.pods.view(key)
     assert view is not None
     assert view.verdict is not None

@@ -15,7 +15,7 @@ from kubesched.questions.what_if.request import AddedNodes, PageWhatIfQuestion
 from kubesched.questions.what_if.what_if import configuration_with
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.what_if import WhatIfView, what_if_view
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 CLUSTER = (
     make_node("node-1").zone("a").capacity(cpu="4"),
@@ -26,7 +26,7 @@ CLUSTER = (
 )
 
 
-def asked(views: Views, **question: Any) -> WhatIfView:
+def asked(views: PageViews, **question: Any) -> WhatIfView:
     outcome, _ = asyncio.run(service_of(views).what_if(PageWhatIfQuestion(**question)))
     return what_if_view(outcome, question.get("group", ""))
 

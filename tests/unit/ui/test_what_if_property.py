@@ -21,7 +21,7 @@ from kubesched.questions.what_if.request import PageWhatIfQuestion
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.manifests import load
 from kubesched.ui.sources import observe_manifests
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 Json = dict[str, Any]
 
@@ -82,7 +82,7 @@ def of_command(file: str, question: Json) -> Json:
 
 
 async def of_page(cluster: ClusterModel, question: Json) -> Json:
-    service = Views(observe_manifests(cluster, "cluster")).service
+    service = PageViews(observe_manifests(cluster, "cluster")).service
     assert service is not None
     outcome, _ = await service.what_if(msgspec.convert(question, PageWhatIfQuestion))
     found: Json = plain(outcome.difference)

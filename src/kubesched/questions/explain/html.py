@@ -19,7 +19,7 @@ from kubesched.questions.explain.words import (
 from kubesched.questions.wording import counted, listed
 from kubesched.simulate.explanation import Explanation, NodeScore
 from kubesched.simulate.plots import Bad, bullets, legend, paragraphs, section, stacks, table, whole_page
-from kubesched.simulate.preemption import Preemption
+from kubesched.simulate.preemption import PreemptionProposal
 
 MOST_BARS = 25
 _STYLES = "abcde"
@@ -152,7 +152,7 @@ class _Page:
 
     # -- preemption, what plugins add, and all nodes ------------------------------------------------------------------
 
-    def _preemption(self, preemption: Preemption) -> str:
+    def _preemption(self, preemption: PreemptionProposal) -> str:
         inside = ""
         if preemption.chosen is None:
             title = "Preemption cannot help"

@@ -17,7 +17,7 @@ from kubesched.framework.decision import Outcome
 from kubesched.framework.groups import Placement, PlacementGeneratePlugin, group_of
 from kubesched.framework.status import Status
 from kubesched.questions.explain.misses import Lack, Miss, nearest_misses
-from kubesched.questions.pools import Pool, one_more, pools_of
+from kubesched.questions.pools import NodePool, one_more, pools_of
 from kubesched.questions.remedies.requests import requested, spelled
 from kubesched.questions.remedies.trial import changed
 from kubesched.scheduler.attempt.reserving import Reserving
@@ -197,7 +197,7 @@ class _Group:
         found = [help_ for pool in pools_of(self._state)[:MOST_POOLS] if (help_ := self._help(pool)) is not None]
         return sorted(found, key=lambda help_: help_.nodes)
 
-    def _help(self, pool: Pool) -> GroupHelp | None:
+    def _help(self, pool: NodePool) -> GroupHelp | None:
         """New nodes in one zone: a group may have to stay within it."""
         counts = [(model, nodes) for model in pool.models if (nodes := self._fewest(model))]
         if not counts:

@@ -17,7 +17,7 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.questions.edit_text import read_added, read_applied, read_applied_objects, read_scale
 from kubesched.questions.edits import DrainNodes, Edit, RemoveNodes
 from kubesched.questions.hypothetical import apply_hypothetical
-from kubesched.questions.placement_tests.case import Case, CaseError, Pool
+from kubesched.questions.placement_tests.case import Case, CaseError, NodesOfCase
 from kubesched.questions.sources.snapshot import open_snapshot
 from kubesched.simulate.manifests import load
 
@@ -81,7 +81,7 @@ def _cluster(case: Case) -> tuple[KubeObject, ...]:
     return apply_hypothetical(objects, edits)
 
 
-def nodes_of(pool: Pool) -> list[Object]:
+def nodes_of(pool: NodesOfCase) -> list[Object]:
     """The nodes of a pool: `web-1`, `web-2`; of a single one the name is that of the pool."""
     found = []
     for i in range(pool.count):

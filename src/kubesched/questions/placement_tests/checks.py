@@ -14,7 +14,7 @@ from kubesched.framework.registry import Registry
 from kubesched.questions.edits import RemoveNodes
 from kubesched.questions.hypothetical import apply_hypothetical
 from kubesched.questions.placement_tests.case import AtMost, Expectation, Labels, SpreadOver
-from kubesched.questions.what_if.outcome import Outcome, outcome
+from kubesched.questions.what_if.outcome import ClusterOutcome, outcome
 from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.explanation import explain_pod
@@ -37,10 +37,10 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Found:
+class ScheduledCluster:
     """A cluster on which all pods have been scheduled."""
 
-    outcome: Outcome
+    outcome: ClusterOutcome
     settings: SchedulerConfiguration
     seed: int = 0
     plugins: Registry | None = None
@@ -65,7 +65,7 @@ def is_meant(pod: Pod, expectation: Expectation) -> bool:
     )
 
 
-def checks(found: Found, expectation: Expectation) -> list[Check]:
+def checks(found: ScheduledCluster, expectation: Expectation) -> list[Check]:
     """Every check that the expectation asks for."""
     return list(_Checker(found, expectation).checks())
 
@@ -73,7 +73,7 @@ def checks(found: Found, expectation: Expectation) -> list[Check]:
 class _Checker:
     """The checks of one expectation."""
 
-    def __init__(self, found: Found, expectation: Expectation) -> None:
+    def __init__(self, found: ScheduledCluster, expectation: Expectation) -> None:
         self._found = found
         self._it = expectation
         self._pods = found.pods(expectation)

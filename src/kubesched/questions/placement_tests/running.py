@@ -8,7 +8,7 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
 from kubesched.questions.placement_tests.arranging import objects_of, settings_of
 from kubesched.questions.placement_tests.case import Case
-from kubesched.questions.placement_tests.checks import Check, Found, checks
+from kubesched.questions.placement_tests.checks import Check, ScheduledCluster, checks
 from kubesched.questions.what_if.outcome import outcome
 
 
@@ -39,7 +39,7 @@ class TestResults:
 def run_case(case: Case, default: SchedulerConfiguration, *, plugins: Registry | None = None) -> CaseResult:
     """Schedule what the case has, and look. Raises UserError for what cannot be read."""
     settings, seed = settings_of(case, default), case.content.seed
-    found = Found(outcome(objects_of(case), settings, seed=seed, plugins=plugins), settings, seed, plugins)
+    found = ScheduledCluster(outcome(objects_of(case), settings, seed=seed, plugins=plugins), settings, seed, plugins)
     return CaseResult(
         case.name, case.file, tuple(check for each in case.content.expect for check in checks(found, each))
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.config import Duration
-from kubesched.questions.what_if.answer import Moved, WhatIf
+from kubesched.questions.what_if.answer import Moved, WhatIfAnswer
 from kubesched.simulate.plots import bars, cards, legend, section, table, whole_page
 from kubesched.simulate.report import title_of
 
 
-def page(found: WhatIf) -> str:
+def page(found: WhatIfAnswer) -> str:
     """The whole page."""
     sections = [
         _cards(found),
@@ -28,7 +28,7 @@ def page(found: WhatIf) -> str:
     return whole_page(f"What if: {'; '.join(found.changes)}", remark, sections)
 
 
-def _cards(found: WhatIf) -> str:
+def _cards(found: WhatIfAnswer) -> str:
     return cards(
         {
             "moved": str(len(found.moved)),
@@ -40,7 +40,7 @@ def _cards(found: WhatIf) -> str:
     )
 
 
-def _upgrade(found: WhatIf) -> str:
+def _upgrade(found: WhatIfAnswer) -> str:
     if found.upgrade is None:
         return ""
     rows = (
@@ -61,14 +61,14 @@ def _moves(title: str, moves: Sequence[Moved]) -> str:
     return section(title, table(("Pod", "From", "To"), rows))
 
 
-def _waiting(found: WhatIf) -> str:
+def _waiting(found: WhatIfAnswer) -> str:
     if not found.waiting:
         return ""
     rows = ((each.pod, each.from_node, reason) for reason, pods in found.reasons for each in pods)
     return section("Waits", table(("Pod", "Was on", "Why"), rows))
 
 
-def _groups(found: WhatIf) -> str:
+def _groups(found: WhatIfAnswer) -> str:
     rows = [
         (each.group, str(each.needed), str(each.before), str(each.after), "runs" if each.runs else each.reason)
         for each in found.groups
@@ -76,12 +76,12 @@ def _groups(found: WhatIf) -> str:
     return section("Pod groups", table(("Group", "Needs", "Run before", "Run after", ""), rows)) if rows else ""
 
 
-def _evictions(found: WhatIf) -> str:
+def _evictions(found: WhatIfAnswer) -> str:
     rows = [(", ".join(each.victims), each.preemptor, str(each.priority), each.node) for each in found.evictions]
     return section("Evicted", table(("Pods", "By", "Priority", "On"), rows)) if rows else ""
 
 
-def _budgets(found: WhatIf) -> str:
+def _budgets(found: WhatIfAnswer) -> str:
     rows = [
         (
             each.budget,
@@ -97,7 +97,7 @@ def _budgets(found: WhatIf) -> str:
     return section("Disruption budgets", table(head, rows)) if rows else ""
 
 
-def _fullness(found: WhatIf) -> list[str]:
+def _fullness(found: WhatIfAnswer) -> list[str]:
     """For each resource that is requested: the zones, before and after."""
     sections = []
     members = [*found.zones, found.total] if len(found.zones) > 1 else [found.total]
@@ -119,7 +119,7 @@ def _fullness(found: WhatIf) -> list[str]:
     return sections
 
 
-def _workloads(found: WhatIf) -> str:
+def _workloads(found: WhatIfAnswer) -> str:
     rows = (
         (each.workload, ", ".join(f"{zone}: {count.before} to {count.after}" for zone, count in each.zones.items()))
         for each in found.workloads

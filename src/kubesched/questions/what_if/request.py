@@ -29,7 +29,7 @@ from kubesched.questions.edits import (
 )
 from kubesched.questions.hypothetical import apply_hypothetical
 from kubesched.questions.request_objects import QuestionRequest, RequestError, RequestObjects
-from kubesched.simulate.kinds import Workload
+from kubesched.simulate.kinds import PodWorkload
 from kubesched.simulate.manifests import bare_namespace
 
 _MOST_NAMED = 3
@@ -139,7 +139,7 @@ class RequestedEdits:
         if named > MOST_NODES_NAMED:
             self._lines.append(f"body: expected at most {MOST_NODES_NAMED:,} nodes and labels, got {named:,}")
         new = (obj for edit in self.edits if isinstance(edit, ApplyObjects) for obj in edit.objects)
-        specs = [obj.spec for obj in new if isinstance(obj, Workload)]
+        specs = [obj.spec for obj in new if isinstance(obj, PodWorkload)]
         pods = sum(each.replicas for each in question.scale)
         pods += sum(max(spec.replicas or 0, spec.parallelism or 0, spec.completions or 0) for spec in specs)
         if pods > MOST_NEW_PODS:

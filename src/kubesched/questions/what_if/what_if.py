@@ -22,23 +22,23 @@ from kubesched.questions.edits import (
     UseConfiguration,
 )
 from kubesched.questions.hypothetical import ObjectSet, apply_hypothetical, node_names
-from kubesched.questions.what_if.answer import Upgraded, WhatIf
+from kubesched.questions.what_if.answer import Upgraded, WhatIfAnswer
 from kubesched.questions.what_if.difference import difference
-from kubesched.questions.what_if.outcome import Outcome, outcome
+from kubesched.questions.what_if.outcome import ClusterOutcome, outcome
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.rolling_upgrade import RollingUpgrade
 from kubesched.simulate.simulation import Progress
 
-Baselines = dict[bool, Outcome]
+Baselines = dict[bool, ClusterOutcome]
 """Outcomes without edits of one cluster, as it is and with all pods rescheduled: for several questions about it."""
 
 
 class WhatIfOutcome(NamedTuple):
     """Both ends of the cluster, and the difference between them."""
 
-    before: Outcome
-    after: Outcome
-    difference: WhatIf
+    before: ClusterOutcome
+    after: ClusterOutcome
+    difference: WhatIfAnswer
 
 
 def what_if(

@@ -17,7 +17,7 @@ from kubesched.api.yaml import YamlError, documents, dump
 from kubesched.framework.decision import Decision
 from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.kinds import ReadAs, kind_of
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.verdict import Verdict, verdict_of
 
 replace = msgspec.structs.replace
@@ -43,7 +43,7 @@ def one_more(pod: Pod) -> Pod:
 class Asking:
     """Questions about single pods. Nothing is changed by asking."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: ObservedCluster) -> None:
         self._observed = observed
 
     def decide(self, pod: Pod, *, explain: bool = False) -> Decision | None:

@@ -15,7 +15,7 @@ from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
 from kubesched.ui.model.amounts import spelled
 from kubesched.ui.model.asking import Asking, one_more
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 
 _SHAPES = 6
 _PLENTY = 1_000_000
@@ -43,7 +43,7 @@ class Room:
 class HeadroomModel:
     """Counts room on columns."""
 
-    def __init__(self, observed: Observed, asking: Asking) -> None:
+    def __init__(self, observed: ObservedCluster, asking: Asking) -> None:
         self._observed = observed
         self._asking = asking
 

@@ -18,7 +18,7 @@ from kubesched.ui.model.amounts import spelled
 from kubesched.ui.model.asking import Asking
 from kubesched.ui.model.headroom import HeadroomModel, workload_of
 from kubesched.ui.model.node_map import flags_of
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.pending import PendingModel
 
 PAGE = 100
@@ -112,7 +112,9 @@ class Slices:
 class NodeModel:
     """Looks nodes up."""
 
-    def __init__(self, observed: Observed, asking: Asking, pending: PendingModel, headroom: HeadroomModel) -> None:
+    def __init__(
+        self, observed: ObservedCluster, asking: Asking, pending: PendingModel, headroom: HeadroomModel
+    ) -> None:
         self._observed = observed
         self._state = observed.state
         self._asking = asking

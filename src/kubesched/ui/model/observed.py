@@ -17,7 +17,7 @@ from kubesched.ui.model.entries import EntryLog
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedCluster:
     """What a source hands to the page. Nothing in here is changed by looking at it."""
 
     kind: str

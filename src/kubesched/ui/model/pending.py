@@ -17,7 +17,7 @@ from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.simulate.cluster import created_at
 from kubesched.state.facts import PodFacts
 from kubesched.ui.model.asking import Asking
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.waking import in_words
 
 PAGE = 100
@@ -126,7 +126,7 @@ _ITS_TURN = Cause(WAITS_FOR_ITS_TURN)
 class PendingModel:
     """Groups pods that wait. Where the scheduler has said why, its word counts; elsewhere the engine is asked."""
 
-    def __init__(self, observed: Observed, asking: Asking) -> None:
+    def __init__(self, observed: ObservedCluster, asking: Asking) -> None:
         self._observed = observed
         self._asking = asking
         self._asked: dict[PodFacts, tuple[float, Cause]] = {}

@@ -9,7 +9,7 @@ from kubesched.api.pod import Pod
 from kubesched.ui.model.asking import Asking, manifest_of, one_more, yaml_of
 from kubesched.ui.model.entries import DecisionEntry
 from kubesched.ui.model.headroom import workload_of
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.pending import PendingModel, WaitingPod
 from kubesched.ui.model.verdict import Verdict
 
@@ -56,7 +56,7 @@ class Found:
 class PodModel:
     """Looks pods up."""
 
-    def __init__(self, observed: Observed, asking: Asking, pending: PendingModel) -> None:
+    def __init__(self, observed: ObservedCluster, asking: Asking, pending: PendingModel) -> None:
         self._observed = observed
         self._asking = asking
         self._pending = pending

@@ -15,7 +15,7 @@ from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.scores import Scored, Scores
 from kubesched.framework.status import Status
-from kubesched.simulate.preemption import Eviction, chosen_eviction
+from kubesched.simulate.preemption import ProposedEviction, chosen_eviction
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Rows
 from kubesched.ui.model.amounts import spelled
@@ -105,7 +105,7 @@ class Verdict:
     misses: tuple[Miss, ...]
     ranking: Ranking | None
     lead: Lead | None
-    eviction: Eviction | None
+    eviction: ProposedEviction | None
 
 
 def verdict_of(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kubesched.questions.what_if.answer import WhatIf
-from kubesched.questions.what_if.outcome import Outcome
+from kubesched.questions.what_if.answer import WhatIfAnswer
+from kubesched.questions.what_if.outcome import ClusterOutcome
 from kubesched.questions.what_if.what_if import WhatIfOutcome
 from kubesched.state.cluster import ClusterState
 from kubesched.ui.model.node_map import NodeMap, NodeMapModel
@@ -20,7 +20,7 @@ class WhatIfView:
 
     before: NodeMap
     after: NodeMap
-    difference: WhatIf
+    difference: WhatIfAnswer
     """Long lists are cut."""
     moved: int
     placed: int
@@ -53,7 +53,7 @@ def what_if_view(outcome: WhatIfOutcome, group: str) -> WhatIfView:
     )
 
 
-def _map(side: Outcome, group: str) -> NodeMap:
+def _map(side: ClusterOutcome, group: str) -> NodeMap:
     state = ClusterState()
     for node in side.nodes.values():
         state.apply(node)
