@@ -26,8 +26,7 @@ from kubesched.config import Features, SchedulerConfiguration
 from kubesched.questions.answers import answer
 from kubesched.questions.placement_tests.case import read_cases
 from kubesched.questions.placement_tests.first_case import first_case
-from kubesched.questions.placement_tests.junit import junit
-from kubesched.questions.placement_tests.running import CaseResult, TestResults, results, run_case
+from kubesched.questions.placement_tests.running import CaseResult, TestResults, junit, results, run_case
 from kubesched.questions.wording import counted
 
 
