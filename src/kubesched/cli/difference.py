@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kubesched.cli.printing import BAD, FAINT, GOOD, heading, print_rows, table
 from kubesched.cli.simulate import moment
-from kubesched.questions.what_if.answer import Count, Fullness, Moved, ShareChange, WhatIf
+from kubesched.questions.what_if.answer import Count, Fullness, Moved, ShareChange, WhatIfAnswer
 from kubesched.questions.wording import counted, listed
 from kubesched.simulate.report import title_of
 
@@ -19,7 +19,7 @@ _NAMED = 3
 class DifferencePrinter:
     """Prints one answer."""
 
-    def __init__(self, out: Console, found: WhatIf, *, most: int | None) -> None:
+    def __init__(self, out: Console, found: WhatIfAnswer, *, most: int | None) -> None:
         self._out = out
         self._it = found
         self._most = (

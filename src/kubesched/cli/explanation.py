@@ -26,7 +26,7 @@ from kubesched.questions.explain.words import (
 )
 from kubesched.questions.pending import PendingGroup, PendingPods
 from kubesched.questions.wording import counted, listed
-from kubesched.simulate.preemption import Eviction, Preemption
+from kubesched.simulate.preemption import PreemptionProposal, ProposedEviction
 
 MOST_SCORES = 15
 MOST_EVICTIONS = 5
@@ -202,7 +202,7 @@ class ExplanationPrinter:
 
     # -- preemption ---------------------------------------------------------------------------------------------------
 
-    def _preemption(self, preemption: Preemption) -> None:
+    def _preemption(self, preemption: PreemptionProposal) -> None:
         self._out.print()
         if preemption.chosen is None:
             self._out.print(heading("Preemption cannot help"))
@@ -218,7 +218,7 @@ class ExplanationPrinter:
             where = f"{counted(len(group.nodes), 'node')} ({listed(group.nodes)})"
             paragraph(self._out, f"No help on {where}: {group.reason}")
 
-    def _victims(self, eviction: Eviction) -> None:
+    def _victims(self, eviction: ProposedEviction) -> None:
         rows = Grid(("Victim", "Priority", "Guarded by"), right=(1,))
         for victim in eviction.victims:
             rows.add(victim.pod, str(victim.priority), ", ".join(victim.budgets) or "no disruption budget")
@@ -227,7 +227,7 @@ class ExplanationPrinter:
             victims = counted(eviction.budget_violations, "victim")
             paragraph(self._out, f"{victims} may not be disrupted now: a budget would be broken.", BAD)
 
-    def _others(self, others: tuple[Eviction, ...]) -> None:
+    def _others(self, others: tuple[ProposedEviction, ...]) -> None:
         self._out.print()
         rows = Grid(("Or from", "Budgets broken", "Victims"), right=(1,))
         for eviction in others if self._all else others[:MOST_EVICTIONS]:

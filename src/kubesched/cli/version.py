@@ -8,7 +8,7 @@ import click
 
 from kubesched import __version__
 from kubesched.api.kinds import RELEASE
-from kubesched.cli.offline import TEXT, output_option
+from kubesched.cli.cluster_options import TEXT, output_option
 from kubesched.cli.printing import print_plain
 from kubesched.questions.answers import VersionAnswer, answer
 

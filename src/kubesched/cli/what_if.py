@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import click
 
-from kubesched.cli.changes import NODES, change_options, changes_to, is_anew
-from kubesched.cli.difference import DifferencePrinter
-from kubesched.cli.input import refuse
-from kubesched.cli.offline import (
+from kubesched.cli.cluster_options import (
     config_option,
     feature_gates_option,
     manifests_of,
     output_option,
     plugin_errors_reported,
-    policy_of,
     read_gates,
+    scheduler_config,
     seed_option,
 )
+from kubesched.cli.cluster_source import ClusterSource, DurationType, source_options
+from kubesched.cli.difference import DifferencePrinter
+from kubesched.cli.edit_options import NODES, EditOptions, edit_options
+from kubesched.cli.input import refuse
 from kubesched.cli.printing import console, print_plain, print_skipped, progress_bar
-from kubesched.cli.source import DurationType, source_options
 from kubesched.config import Features
 from kubesched.questions.answers import Skipped, answer
+from kubesched.questions.edit_text import read_nodes
+from kubesched.questions.edits import RescheduleAll, UpgradeNodes, UseConfiguration
 from kubesched.questions.html import what_if_page
-from kubesched.questions.what_if.change import applied
-from kubesched.questions.what_if.node_changes import Anew
-from kubesched.questions.what_if.reading import read_nodes
-from kubesched.questions.what_if.what_if import Upgrade
 from kubesched.questions.what_if.what_if import what_if as ask
-from kubesched.scheduler.run_now import StillWaitingError
-from kubesched.simulate.rolling_upgrade import Pace
+from kubesched.simulate.rolling_upgrade import UpgradePace
 
 MOST_ROWS = 40
-_PACE = Pace()
+_PACE = UpgradePace()
 
 
 @click.command("what-if")
@@ -39,7 +36,7 @@ _PACE = Pace()
 @config_option
 @feature_gates_option
 @seed_option
-@change_options
+@edit_options
 @click.option("--with-config", metavar="FILE", help="KubeSchedulerConfiguration that is in force with the changes.")
 @click.option(
     "--with-feature-gates",
@@ -79,10 +76,11 @@ _PACE = Pace()
 @output_option("html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def what_if(
-    files: tuple[str, ...],
+    source: ClusterSource,
     config_file: str | None,
     features: Features,
     seed: int,
+    edits: EditOptions,
     with_config: str | None,
     with_feature_gates: tuple[str, ...],
     upgrade: tuple[str, ...],
@@ -98,28 +96,20 @@ def what_if(
     The cluster is simulated twice, as it is and with all changes, so what would happen anyway is not told. Nothing is
     written to a cluster.
     """
-    policies = [policy_of(config_file, features)]
-    then = None
+    configs = [scheduler_config(source, config_file, features)]
     if with_config is not None or with_feature_gates:
         gates = read_gates(with_feature_gates, "--with-feature-gates") if with_feature_gates else features
-        policies.append(policy_of(with_config or config_file, gates))
-        then = policies[1].settings
-    manifests = manifests_of(files, *policies, workloads=True)
-    changes = changes_to(manifests, *policies)
-    objects = applied(manifests.objects, [Anew()] if is_anew() else [])
-    planned = None
+        configs.append(scheduler_config(source, with_config or config_file, gates))
+    manifests = manifests_of(source, *configs, workloads=True)
+    asked = edits.read(source, manifests, *configs)
+    asked += [UseConfiguration(config.settings) for config in configs[1:]]
     if upgrade:
-        pace = Pace(surge, node_startup or 0.0, pod_startup or 0.0, drain_timeout or 0.0)
-        planned = Upgrade(tuple(node for text in upgrade for node in read_nodes(text)), pace)
-    if not changes and then is None and planned is None:
+        pace = UpgradePace(surge, node_startup or 0.0, pod_startup or 0.0, drain_timeout or 0.0)
+        asked.append(UpgradeNodes(tuple(node for text in upgrade for node in read_nodes(text)), pace=pace))
+    if all(isinstance(edit, RescheduleAll) for edit in asked):
         refuse(["nothing is changed: give --drain, --lose, --add, --scale, --with, --with-config or --upgrade"])
-    try:
-        with plugin_errors_reported(), progress_bar("Simulating") as progress:
-            found = ask(
-                objects, policies[0].settings, changes, then=then, upgrade=planned, seed=seed, progress=progress
-            )
-    except StillWaitingError as error:
-        refuse([str(error)])
+    with plugin_errors_reported(), progress_bar("Simulating") as progress:
+        found = ask(manifests.objects, configs[0].settings, asked, seed=seed, progress=progress).difference
     match output:
         case "json" | "yaml":
             print_plain(answer(found, Skipped(manifests.skipped)), output)

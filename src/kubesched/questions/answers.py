@@ -8,12 +8,12 @@ from typing import Any
 
 from kubesched.questions.explain import ExplanationFindings
 from kubesched.questions.explain.explanation import Explanation
-from kubesched.questions.fit import Fit
 from kubesched.questions.output import API_VERSION, plain
 from kubesched.questions.pending import PendingPods
 from kubesched.questions.placement_tests.running import TestResults
-from kubesched.questions.what_if.answer import WhatIf
-from kubesched.simulate.capacity import Capacity
+from kubesched.questions.trial import FitAnswer
+from kubesched.questions.what_if.answer import WhatIfAnswer
+from kubesched.simulate.capacity import CapacityAnswer
 from kubesched.simulate.comparison import Comparison
 from kubesched.simulate.placement import PlacementReport
 from kubesched.simulate.report import Figures, SimulationReport
@@ -70,18 +70,18 @@ class ExplanationList:
 
 
 PARTS: dict[str, tuple[type, ...]] = {
-    "Capacity": (Capacity,),
+    "Capacity": (CapacityAnswer,),
     "Comparison": (Comparison, Skipped),
     "Explanation": (Explanation, ExplanationFindings, Skipped),
     "ExplanationList": (ExplanationList,),
-    "Fit": (Fit,),
+    "Fit": (FitAnswer,),
     "PendingPods": (PendingPods, Skipped),
     "Placement": (PlacementReport, Skipped),
     "Replay": (ReplayAnswer,),
     "Simulation": (SimulationReport, Summary, Skipped),
     "TestResults": (TestResults,),
     "Version": (VersionAnswer,),
-    "WhatIf": (WhatIf, Skipped),
+    "WhatIf": (WhatIfAnswer, Skipped),
 }
 """By kind: a document has the fields of all these, side by side."""
 

@@ -17,7 +17,7 @@ from kubesched.questions.charts import WIDTH, Line, LineChart, lines_over_time, 
 from kubesched.questions.explain import ExplainedPod, words
 from kubesched.questions.explain.explanation import NodeScore
 from kubesched.questions.pending import PendingPods
-from kubesched.questions.what_if.answer import WhatIf
+from kubesched.questions.what_if.answer import WhatIfAnswer
 from kubesched.questions.wording import counted, listed
 from kubesched.simulate.comparison import Comparison, figures_in_words, short_names
 from kubesched.simulate.report import Share, SimulationReport, Utilisation, title_of
@@ -76,7 +76,7 @@ def pending_page(pending: PendingPods, *, made: str) -> str:
     return _render("pending", pending=pending, causes=causes, waiting=waiting, made=made)
 
 
-def what_if_page(found: WhatIf) -> str:
+def what_if_page(found: WhatIfAnswer) -> str:
     """The cluster as it is and as it would be."""
     members = [*found.zones, found.total] if len(found.zones) > 1 else [found.total]
     fullness: dict[str, list[Bars]] = {}

@@ -14,12 +14,12 @@ from kubesched.framework.decision import Outcome
 from kubesched.framework.engine import Engine
 from kubesched.questions.explain import explain
 from kubesched.questions.explain.explanation import Cause, cause_of
-from kubesched.questions.pools import Pool, one_more, pools_of
+from kubesched.questions.pools import NodePool, one_more, pools_of
 from kubesched.questions.remedies import Remedies, RemedyKind
 from kubesched.questions.remedies.trial import changed
 from kubesched.questions.wording import counted
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.placement import Placed, Unplaced, place_one
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.placement import PodPlacement, UnplacedPod, place_one
 
 MOST_NEW_NODES = 64
 MOST_PODS = 300
@@ -72,20 +72,20 @@ class PendingPods:
     """What becomes of all pods that have no node yet."""
 
     nodes: int
-    placed: tuple[Placed, ...]
+    placed: tuple[PodPlacement, ...]
     groups: tuple[PendingGroup, ...]
     """Those that find no node, the largest group first."""
     left_out: int = 0
     """Pods at the end of the queue that were not looked at."""
 
 
-def pending_pods(cluster: SimulatedCluster, *, with_remedies: bool = True, most: int | None = None) -> PendingPods:
+def pending_pods(cluster: ClusterModel, *, with_remedies: bool = True, most: int | None = None) -> PendingPods:
     """Place what can be placed, in the order of the queue, and explain the rest; of more than `most` pods, the first.
 
     The cluster holds the placed pods afterwards.
     """
-    placed: list[Placed] = []
-    waiting: list[tuple[Pod, Unplaced]] = []
+    placed: list[PodPlacement] = []
+    waiting: list[tuple[Pod, UnplacedPod]] = []
     pending = cluster.pending()
     left_out = pending[most:] if most is not None else []
     for pod in left_out:
@@ -93,7 +93,7 @@ def pending_pods(cluster: SimulatedCluster, *, with_remedies: bool = True, most:
         cluster.state.delete(pod)
     for pod in pending[: len(pending) - len(left_out)]:
         outcome = place_one(cluster, pod)
-        if isinstance(outcome, Placed):
+        if isinstance(outcome, PodPlacement):
             placed.append(outcome)
         else:
             waiting.append((pod, outcome))
@@ -102,15 +102,15 @@ def pending_pods(cluster: SimulatedCluster, *, with_remedies: bool = True, most:
 
 
 class _Groups:
-    def __init__(self, cluster: SimulatedCluster, with_remedies: bool) -> None:
+    def __init__(self, cluster: ClusterModel, with_remedies: bool) -> None:
         self._cluster = cluster
         self._with_remedies = with_remedies
         self._engine = Engine(cluster.state, cluster.profiles.values(), draw=lambda among: 0)
 
-    def of(self, waiting: Sequence[tuple[Pod, Unplaced]]) -> tuple[PendingGroup, ...]:
+    def of(self, waiting: Sequence[tuple[Pod, UnplacedPod]]) -> tuple[PendingGroup, ...]:
         """Pods that wait for the same cause are one group. Equivalent pods have the same cause."""
         causes: dict[object, Cause] = {}
-        members: dict[object, list[tuple[Pod, Unplaced]]] = {}
+        members: dict[object, list[tuple[Pod, UnplacedPod]]] = {}
         titles: dict[object, str] = {}
         for pod, outcome in waiting:
             known_as = (outcome.outcome, self._cluster.state.facts(pod).fingerprint)
@@ -122,12 +122,12 @@ class _Groups:
         groups = [self._group(titles[key], pods) for key, pods in members.items()]
         return tuple(sorted(groups, key=lambda group: -len(group.pods)))
 
-    def _cause(self, pod: Pod, outcome: Unplaced) -> Cause:
+    def _cause(self, pod: Pod, outcome: UnplacedPod) -> Cause:
         is_tried = outcome.outcome != "skipped"
         found = cause_of(self._engine.decide(pod), self._engine.pre_enqueue(pod)) if is_tried else None
         return found or Cause(outcome.message)
 
-    def _group(self, why: str, members: Sequence[tuple[Pod, Unplaced]]) -> PendingGroup:
+    def _group(self, why: str, members: Sequence[tuple[Pod, UnplacedPod]]) -> PendingGroup:
         pods, (first, outcome) = [pod for pod, _ in members], members[0]
         pools: tuple[PoolHelp, ...] = ()
         remedies = None
@@ -144,14 +144,14 @@ class _Groups:
         found = [self._help(pool, pods) for pool in helping]
         return tuple(sorted(found, key=lambda help_: (-help_.places, help_.nodes)))
 
-    def _help(self, pool: Pool, pods: Sequence[Pod]) -> PoolHelp:
+    def _help(self, pool: NodePool, pods: Sequence[Pod]) -> PoolHelp:
         """The fewest nodes that place as many as any number would."""
         high = min(len(pods), MOST_NEW_NODES)
         most = self._places(pool, high, pods)
         fewer = bisect_left(range(1, high), True, key=lambda nodes: self._places(pool, nodes, pods) == most)
         return PoolHelp(pool.name, 1 + fewer, most)
 
-    def _places(self, pool: Pool, nodes: int, pods: Sequence[Pod]) -> int:
+    def _places(self, pool: NodePool, nodes: int, pods: Sequence[Pod]) -> int:
         """How many of the pods find a node once there are so many more, in the zones of the pool by turns."""
         state = self._cluster.state
         models = islice(cycle(pool.models), nodes)

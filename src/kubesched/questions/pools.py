@@ -13,7 +13,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node, Taint
 from kubesched.api.storage import CSINode
 from kubesched.api.well_known import POOL_LABELS, ZONE
-from kubesched.simulate.new_nodes import belongs_to, lasting, new_node
+from kubesched.simulate.nodes import belongs_to, lasting, new_node
 from kubesched.state.cluster import ClusterState
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[-.]?[0-9a-f]*\d[0-9a-f]*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class NodePool:
     """Some nodes, and what a new one in each of their zones would be like."""
 
     name: str
@@ -47,7 +47,7 @@ def pool_of(node: Node) -> str:
     return _NUMBER.sub("", node.name)
 
 
-def pools_of(state: ClusterState) -> tuple[Pool, ...]:
+def pools_of(state: ClusterState) -> tuple[NodePool, ...]:
     """All pools by name. The node that offers most stands for others of its zone with the same taints."""
     table = state.nodes
     members: dict[str, dict[tuple[str, tuple[Taint, ...]], list[Node]]] = {}
@@ -58,11 +58,11 @@ def pools_of(state: ClusterState) -> tuple[Pool, ...]:
     return tuple(_pool(name, alike, state) for name, alike in sorted(members.items()))
 
 
-def _pool(name: str, alike: Mapping[tuple[str, tuple[Taint, ...]], list[Node]], state: ClusterState) -> Pool:
+def _pool(name: str, alike: Mapping[tuple[str, tuple[Taint, ...]], list[Node]], state: ClusterState) -> NodePool:
     keys = sorted(alike, key=lambda key: (key[0], len(key[1])))
     models = [max(alike[key], key=lambda node: _offers(state, node)) for key in keys]
     others = [node for nodes in alike.values() for node in nodes if node not in models]
-    return Pool(name, tuple(models), tuple(others) if state.nodes.live_count <= SMALL_CLUSTER else ())
+    return NodePool(name, tuple(models), tuple(others) if state.nodes.live_count <= SMALL_CLUSTER else ())
 
 
 def _offers(state: ClusterState, node: Node) -> tuple[int, ...]:

@@ -6,7 +6,9 @@ order: pods of a node, objects of a kind, nodes of a zone. Nothing else may happ
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -16,15 +18,15 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import group_key
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.devices import claims_of, made_for
-from kubesched.simulate.placement import Placed, Unplaced, decided, place_one, reserve
+from kubesched.simulate.placement import PodPlacement, UnplacedPod, decided, place_one, reserve
 
 
 class Trial:
     """A cluster as it would be, for as long as the `with` block lasts."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: ClusterModel) -> None:
         self.cluster = cluster
         self._state = cluster.state
         self._undo = ExitStack()
@@ -41,7 +43,7 @@ class Trial:
 
     # -- what is asked ------------------------------------------------------------------------------------------------
 
-    def place(self, pod: Pod) -> Placed | Unplaced:
+    def place(self, pod: Pod) -> PodPlacement | UnplacedPod:
         """Where the pod would go; it stands there for those that are placed after it.
 
         It gets its claims first, as from their controller. If it has a node, it leaves that node for good.
@@ -189,3 +191,23 @@ class Trial:
                 state.objects.arrange(kind, keys)
 
         self._undo.callback(put_back)
+
+
+@dataclass(frozen=True, slots=True)
+class FitAnswer:
+    """Whether pods would find nodes, and which."""
+
+    fits: bool
+    """Whether all of them would."""
+    nodes: int
+    """How many nodes there are, with the changes that were supposed."""
+    placed: tuple[PodPlacement, ...]
+    unplaced: tuple[UnplacedPod, ...]
+
+
+def fit(trial: Trial, pods: Iterable[Pod]) -> FitAnswer:
+    """Place the pods in this order on the cluster of a trial."""
+    outcomes = [trial.place(pod) for pod in pods]
+    placed = tuple(each for each in outcomes if isinstance(each, PodPlacement))
+    unplaced = tuple(each for each in outcomes if isinstance(each, UnplacedPod))
+    return FitAnswer(not unplaced, trial.cluster.state.nodes.live_count, placed, unplaced)

@@ -11,27 +11,28 @@ import msgspec
 from kubesched import __version__
 from kubesched.questions.answers import PARTS
 from kubesched.questions.output import API_VERSION
+from kubesched.questions.request_objects import QuestionRequest
 from kubesched.questions.schemas import record_schema, schema_of
-from kubesched.serve.age import ClusterAge
-from kubesched.serve.questions import Asking, CapacityQuestion, ExplainQuestion, FitQuestion
-from kubesched.serve.what_if import WhatIfQuestion
+from kubesched.questions.sources.age import ClusterAge
+from kubesched.questions.what_if.request import WhatIfQuestion
+from kubesched.serve.questions import CapacityQuestion, ExplainQuestion, FitQuestion
 
 VERSION = API_VERSION.partition("/")[2]
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionPath:
     """One path: what it takes, and the kind of document that it answers with."""
 
-    question: type[Asking]
+    question: type[QuestionRequest]
     answer: str
 
 
 QUESTIONS = {
-    f"/{VERSION}/fit": Asked(FitQuestion, "Fit"),
-    f"/{VERSION}/explain": Asked(ExplainQuestion, "Explanation"),
-    f"/{VERSION}/capacity": Asked(CapacityQuestion, "Capacity"),
-    f"/{VERSION}/what-if": Asked(WhatIfQuestion, "WhatIf"),
+    f"/{VERSION}/fit": QuestionPath(FitQuestion, "Fit"),
+    f"/{VERSION}/explain": QuestionPath(ExplainQuestion, "Explanation"),
+    f"/{VERSION}/capacity": QuestionPath(CapacityQuestion, "Capacity"),
+    f"/{VERSION}/what-if": QuestionPath(WhatIfQuestion, "WhatIf"),
 }
 
 _POD = {
@@ -111,7 +112,7 @@ def _error() -> dict[str, Any]:
     }
 
 
-def _operation(path: str, asked: Asked) -> dict[str, Any]:
+def _operation(path: str, asked: QuestionPath) -> dict[str, Any]:
     text = (asked.question.__doc__ or "").partition("\n")[0]
     return {
         "operationId": path.rpartition("/")[2],

@@ -1,59 +1,43 @@
-"""The questions themselves: what each asks for, and how it is answered from the current state of the cluster.
-
-A question is answered in one go, without waiting for anything: the state is the same throughout, and afterwards.
-"""
+"""The questions of programs: what each asks for, and the document that it is answered with."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
 
-from kubesched.api.errors import UserError
 from kubesched.api.pod import Pod
 from kubesched.questions.answers import Skipped, answer
-from kubesched.questions.changes import AskedChange, suppose
+from kubesched.questions.edits import TrialEdit
 from kubesched.questions.explain import explain
-from kubesched.questions.fit import fit
-from kubesched.questions.given import Given
 from kubesched.questions.output import plain
-from kubesched.questions.targets import AskedCluster
-from kubesched.questions.trial import Trial
-from kubesched.serve.age import Followed
-from kubesched.serve.cluster import ServedCluster
+from kubesched.questions.request_objects import QuestionRequest
+from kubesched.questions.service import CheckTime, QueryService, QuestionTimeoutError
+from kubesched.questions.trial import Trial, fit
+from kubesched.questions.what_if.request import WhatIfQuestion
 from kubesched.simulate.capacity import capacity, model_of
-from kubesched.simulate.placement import Placed, Unplaced
+from kubesched.simulate.placement import PodPlacement, UnplacedPod
 
-TIMEOUT = 10.0
 MOST_PODS = 10_000
 MOST_COPIES = 100_000
 _BEST = 10
 
 
-class QuestionTimeoutError(UserError):
-    """A question that takes too long."""
-
-
-class Asking(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What is sent to ask."""
-
-
-class Question(Asking, frozen=True):
+class StateQuestion(QuestionRequest, frozen=True):
     """A question to the state itself, with changes that are supposed for this question alone."""
 
-    changes: tuple[AskedChange, ...] = ()
+    changes: tuple[TrialEdit, ...] = ()
 
 
-class FitQuestion(Question, frozen=True, kw_only=True):
+class FitQuestion(StateQuestion, frozen=True, kw_only=True):
     """Would these pods fit, and where? They are placed in this order."""
 
     pods: Annotated[tuple[msgspec.Raw, ...], msgspec.Meta(min_length=1, max_length=MOST_PODS)]
 
 
-class ExplainQuestion(Question, frozen=True, kw_only=True):
+class ExplainQuestion(StateQuestion, frozen=True, kw_only=True):
     """Why does this pod go where it goes, or nowhere, and what would help?"""
 
     pod: msgspec.Raw
@@ -63,7 +47,7 @@ class ExplainQuestion(Question, frozen=True, kw_only=True):
     """Whether to look for what would help."""
 
 
-class CapacityQuestion(Question, frozen=True, kw_only=True):
+class CapacityQuestion(StateQuestion, frozen=True, kw_only=True):
     """How many more of this pod fit?"""
 
     pod: msgspec.Raw
@@ -71,66 +55,64 @@ class CapacityQuestion(Question, frozen=True, kw_only=True):
     """Where to stop counting."""
 
 
-class Questions:
-    """Answers questions about one cluster."""
+async def answer_to(question: QuestionRequest, service: QueryService) -> dict[str, Any]:
+    """The answer as a document. NotReadyError, RequestError, BusyError, QuestionTimeoutError, PluginError."""
+    if isinstance(question, WhatIfQuestion):
+        outcome, age = await service.what_if(question)
+        document = answer(outcome.difference, Skipped({}))
+    else:
+        assert isinstance(question, StateQuestion)
+        age = service.age()
+        document = service.ask_now(question.changes, _Answering(question, service))
+    return {**document, "cluster": plain(age)}
 
-    def __init__(
-        self,
-        cluster: ServedCluster,
-        followed: Followed,
-        *,
-        timeout: float = TIMEOUT,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`timeout` is in seconds, for each question."""
-        self.followed = followed
-        self._cluster = cluster
-        self._given = Given(cluster)
-        self._timeout = timeout
-        self._clock = clock
 
-    def ask(self, question: Question) -> dict[str, Any]:
-        """The answer as a document. NotReadyError, AskedError, QuestionTimeoutError, PluginError."""
-        age = self.followed.age()
-        deadline = self._clock() + self._timeout
-        with Trial(self._cluster) as trial:
-            suppose(question.changes, trial, self._given)
-            match question:
-                case FitQuestion():
-                    found = self._fit(question, trial, deadline)
-                case ExplainQuestion():
-                    found = self._explain(question, trial, deadline)
-                case CapacityQuestion():
-                    found = self._capacity(question, trial, deadline)
-        return {**found, "cluster": plain(age)}
+class _Answering:
+    """One question to the cluster as it is while a trial lasts."""
 
-    def _fit(self, question: FitQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        pods = self._given.pods(question.pods, "pods", self._among(trial))
-        return answer(fit(trial, (self._in_time(pod, deadline) for pod in pods)))
+    def __init__(self, question: StateQuestion, service: QueryService) -> None:
+        self._question = question
+        self._service = service
 
-    def _explain(self, question: ExplainQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        pod = trial.with_claims(self._given.pod(question.pod, "pod", self._among(trial)))
-        found = explain(
-            self._cluster, pod, with_remedies=question.remedies, out_of_time=lambda: self._clock() > deadline
-        )
+    def __call__(self, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+        match self._question:
+            case FitQuestion():
+                return self._fit(self._question, trial, check_time)
+            case ExplainQuestion():
+                return self._explain(self._question, trial, check_time)
+            case CapacityQuestion():
+                return self._capacity(self._question, trial, check_time)
+        raise TypeError(self._question)
+
+    def _fit(self, question: FitQuestion, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+        def in_time() -> Iterator[Pod]:
+            for pod in self._service.objects.pods(question.pods, "pods", trial):
+                check_time()
+                yield pod
+
+        return answer(fit(trial, in_time()))
+
+    def _explain(self, question: ExplainQuestion, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+        def is_out_of_time() -> bool:
+            try:
+                check_time()
+            except QuestionTimeoutError:
+                return True
+            return False
+
+        pod = trial.with_claims(self._service.objects.pod(question.pod, "pod", trial))
+        found = explain(trial.cluster, pod, with_remedies=question.remedies, out_of_time=is_out_of_time)
         explanation = found.explanation
         if not question.nodes:
             explanation = replace(explanation, verdicts=(), scores=explanation.scores[:_BEST])
         return answer(explanation, found.findings, Skipped({}))
 
-    def _capacity(self, question: CapacityQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        model = model_of(self._given.pod(question.pod, "pod", self._among(trial)))
+    def _capacity(self, question: CapacityQuestion, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+        model = model_of(self._service.objects.pod(question.pod, "pod", trial))
         assert model is not None
 
-        def place(pod: Pod) -> Placed | Unplaced:
-            return trial.place(self._in_time(pod, deadline))
+        def place(pod: Pod) -> PodPlacement | UnplacedPod:
+            check_time()
+            return trial.place(pod)
 
-        return answer(capacity(self._cluster, model, most=question.most, place=place))
-
-    def _among(self, trial: Trial) -> AskedCluster:
-        return AskedCluster(self._cluster, self._cluster.workloads, trial)
-
-    def _in_time(self, pod: Pod, deadline: float) -> Pod:
-        if self._clock() > deadline:
-            raise QuestionTimeoutError(f"took longer than {self._timeout:g} s")
-        return pod
+        return answer(capacity(trial.cluster, model, most=question.most, place=place))

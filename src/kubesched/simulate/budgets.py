@@ -10,7 +10,7 @@ from kubesched.api.workloads import PodDisruptionBudget
 from kubesched.controllers.pod_templates import share_of
 
 
-class Budgets:
+class BudgetTracker:
     """All budgets, and the pods that are up. Of those that were there at first, all are wanted."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget], pods: Iterable[Pod]) -> None:

@@ -11,16 +11,16 @@ import msgspec
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodStatus
 from kubesched.api.well_known import ZONE
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.kinds import Workload
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.kinds import PodWorkload
 from kubesched.simulate.meter import NO_ZONE
-from kubesched.simulate.placement import Placed, Unplaced, place_one
+from kubesched.simulate.placement import PodPlacement, UnplacedPod, place_one
 
 replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
+class CapacityAnswer:
     """What was found. If `stopped_by` is empty, all that were asked for fit, and more might."""
 
     pod: str
@@ -36,7 +36,7 @@ def model_of(obj: KubeObject) -> Pod | None:
     """The pod that is meant: a pod as it was before it was placed, or the template of a workload."""
     if isinstance(obj, Pod):
         return replace(obj, spec=replace(obj.spec, node_name=""), status=PodStatus())
-    if isinstance(obj, Workload) and obj.spec.template.spec.containers:
+    if isinstance(obj, PodWorkload) and obj.spec.template.spec.containers:
         template = obj.spec.template
         meta = replace(template.metadata, name=obj.name, namespace=obj.namespace)
         return Pod(api_version="v1", kind="Pod", metadata=meta, spec=template.spec)
@@ -44,13 +44,13 @@ def model_of(obj: KubeObject) -> Pod | None:
 
 
 def capacity(
-    cluster: SimulatedCluster,
+    cluster: ClusterModel,
     model: Pod,
     *,
     most: int,
     progress: Callable[[int, int], None] | None = None,
-    place: Callable[[Pod], Placed | Unplaced] | None = None,
-) -> Capacity:
+    place: Callable[[Pod], PodPlacement | UnplacedPod] | None = None,
+) -> CapacityAnswer:
     """Place copies of the pod, at most so many. No pod is evicted for them. The cluster holds them afterwards.
 
     `place` may place them in another way, such as for a while.
@@ -62,7 +62,7 @@ def capacity(
         name = f"{model.name}-copy-{i}"
         meta = replace(model.metadata, name=name, uid=f"{model.namespace}/{name}")
         outcome = place(replace(model, metadata=meta))
-        if isinstance(outcome, Unplaced):
+        if isinstance(outcome, UnplacedPod):
             stopped_by = outcome.message
             break
         on[outcome.node] += 1
@@ -73,4 +73,4 @@ def capacity(
     for node, count in on.items():
         zones[table.node(table.row_of[node]).metadata.labels.get(ZONE, NO_ZONE)] += count
     by_node = dict(sorted(on.items(), key=lambda taken: (-taken[1], taken[0])))
-    return Capacity(model.key, table.live_count, on.total(), stopped_by, dict(sorted(zones.items())), by_node)
+    return CapacityAnswer(model.key, table.live_count, on.total(), stopped_by, dict(sorted(zones.items())), by_node)

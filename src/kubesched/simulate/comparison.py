@@ -11,7 +11,7 @@ from kubesched.simulate.report import Figures, SimulationReport, figures_of, tit
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PlacementDifference:
     """A pod that is not where it would be under another policy; an empty name is pending."""
 
     pod: str
@@ -25,7 +25,7 @@ class Comparison:
 
     policies: tuple[str, ...]
     figures: tuple[Figures, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[PlacementDifference, ...]
     pods: int
 
 
@@ -37,7 +37,7 @@ def compare(policies: Sequence[str], reports: Sequence[SimulationReport]) -> Com
     for pod in names:
         nodes = tuple(each.get(pod, "") for each in placed)
         if len(set(nodes)) > 1:
-            differences.append(Difference(pod, nodes))
+            differences.append(PlacementDifference(pod, nodes))
     return Comparison(tuple(policies), tuple(map(figures_of, reports)), tuple(differences), len(names))
 
 

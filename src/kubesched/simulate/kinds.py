@@ -27,7 +27,7 @@ class Ordinals(Record, frozen=True):
     start: int = 0
 
 
-class WorkloadSpec(Record, frozen=True):
+class PodWorkloadSpec(Record, frozen=True):
     """The fields of all kinds of workloads; each kind reads its own."""
 
     replicas: int | None = None
@@ -42,41 +42,41 @@ class WorkloadSpec(Record, frozen=True):
     suspend: bool = False
 
 
-class WorkloadStatus(Record, frozen=True):
+class PodWorkloadStatus(Record, frozen=True):
     """What has been done already."""
 
     succeeded: int = 0
     completed_indexes: str = ""
 
 
-class Workload(KubeObject, frozen=True):
+class PodWorkload(KubeObject, frozen=True):
     """Something that makes pods."""
 
-    spec: WorkloadSpec = WorkloadSpec()
-    status: WorkloadStatus = WorkloadStatus()
+    spec: PodWorkloadSpec = PodWorkloadSpec()
+    status: PodWorkloadStatus = PodWorkloadStatus()
 
 
-class Deployment(Workload, frozen=True):
+class Deployment(PodWorkload, frozen=True):
     """Makes a ReplicaSet."""
 
 
-class ReplicaSet(Workload, frozen=True):
+class ReplicaSet(PodWorkload, frozen=True):
     """Makes a number of pods that are all alike."""
 
 
-class StatefulSet(Workload, frozen=True):
+class StatefulSet(PodWorkload, frozen=True):
     """Makes pods that have a number and claims of their own, one after another."""
 
 
-class DaemonSet(Workload, frozen=True):
+class DaemonSet(PodWorkload, frozen=True):
     """Makes a pod for every node that suits."""
 
 
-class Job(Workload, frozen=True):
+class Job(PodWorkload, frozen=True):
     """Makes pods that end, a few at a time."""
 
 
-WORKLOADS: dict[str, type[Workload]] = {
+WORKLOADS: dict[str, type[PodWorkload]] = {
     kind.__name__: kind for kind in (Deployment, ReplicaSet, StatefulSet, DaemonSet, Job)
 }
 
@@ -95,7 +95,7 @@ class ReadAs(NamedTuple):
     @property
     def makes_pods(self) -> bool:
         """Whether pods are made from its template, which are new even if the object itself comes from a server."""
-        return issubclass(self.record, Workload)
+        return issubclass(self.record, PodWorkload)
 
 
 _KINDS = {name: ReadAs(kind.resource, kind.record) for name, kind in KINDS.items()}

@@ -29,7 +29,7 @@ from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.files import braced_yaml, bytes_of, json_values, sources_of
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE as DEFAULT
-from kubesched.simulate.kinds import LIST, ReadAs, Workload, is_known, kind_of, record_of, unknown_kind
+from kubesched.simulate.kinds import LIST, PodWorkload, ReadAs, is_known, kind_of, record_of, unknown_kind
 from kubesched.simulate.workloads import trace_mistakes
 
 
@@ -196,7 +196,7 @@ class _Reading:
     def _admit(self, i: int, admission: Admission, records: dict[int, KubeObject]) -> None:
         place, read_as, obj = self._entries[i]
         if isinstance(obj, KubeObject):
-            record: KubeObject | None = admission.with_priority(obj) if isinstance(obj, Workload) else obj
+            record: KubeObject | None = admission.with_priority(obj) if isinstance(obj, PodWorkload) else obj
         else:
             record, mistakes = admission.admit(read_as, obj)
             self._complain(place, obj, mistakes, i)

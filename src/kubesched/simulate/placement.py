@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.framework.plugin import ReservePlugin
 from kubesched.framework.status import Status
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.devices import settle_claims
-from kubesched.simulate.preemption import Eviction, chosen_eviction
+from kubesched.simulate.preemption import ProposedEviction, chosen_eviction
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PodPlacement:
     """A pod that found a node."""
 
     pod: str
@@ -35,14 +34,14 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unplaced:
+class UnplacedPod:
     """A pod that stays pending, in the words of its condition; `eviction` is what preemption would do for it."""
 
     pod: str
     priority: int
     outcome: str
     message: str
-    eviction: Eviction | None = None
+    eviction: ProposedEviction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +50,41 @@ class PlacementReport:
 
     nodes: int
     seed: int
-    placed: tuple[Placed, ...]
-    unplaced: tuple[Unplaced, ...]
+    placed: tuple[PodPlacement, ...]
+    unplaced: tuple[UnplacedPod, ...]
 
 
-def place(cluster: SimulatedCluster) -> PlacementReport:
+def place(cluster: ClusterModel) -> PlacementReport:
     """Place all pending pods. The cluster's state holds them afterwards."""
-    placed: list[Placed] = []
-    unplaced: list[Unplaced] = []
+    placed: list[PodPlacement] = []
+    unplaced: list[UnplacedPod] = []
     for pod in cluster.pending():
         outcome = place_one(cluster, pod)
-        if isinstance(outcome, Placed):
+        if isinstance(outcome, PodPlacement):
             placed.append(outcome)
         else:
             unplaced.append(outcome)
     return PlacementReport(cluster.state.nodes.live_count, cluster.seed, tuple(placed), tuple(unplaced))
 
 
-def place_one(cluster: SimulatedCluster, pod: Pod, using: Callable[[Pod], Decision] | None = None) -> Placed | Unplaced:
+def place_one(
+    cluster: ClusterModel, pod: Pod, using: Callable[[Pod], Decision] | None = None
+) -> PodPlacement | UnplacedPod:
     """Decide on one pod; if it finds a node, it stands there from now on. `using` takes the place of `schedule`."""
     engine = cluster.engine
     if not engine.knows(pod.spec.scheduler_name):
         text = f"waits for another scheduler: there is no profile {pod.spec.scheduler_name!r}"
-        return Unplaced(pod.key, pod.priority, "skipped", text)
+        return UnplacedPod(pod.key, pod.priority, "skipped", text)
     if pod.is_terminating:
-        return Unplaced(pod.key, pod.priority, "skipped", "is being deleted")
+        return UnplacedPod(pod.key, pod.priority, "skipped", "is being deleted")
     decision = schedule(cluster, pod) if using is None else using(pod)
     if decision.outcome is not Outcome.SCHEDULED:
         eviction = chosen_eviction(decision, cluster.state)
-        return Unplaced(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
-    return Placed(pod.key, pod.priority, decision.node, decision.score, decision.feasible, decision.draw.among)
+        return UnplacedPod(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
+    return PodPlacement(pod.key, pod.priority, decision.node, decision.score, decision.feasible, decision.draw.among)
 
 
-def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
+def schedule(cluster: ClusterModel, pod: Pod) -> Decision:
     """Run PreEnqueue, the scheduling cycle and Reserve. A pod that finds a node stands there from now on."""
     decision = decided(cluster, pod)
     if decision.outcome is Outcome.SCHEDULED:
@@ -97,7 +98,7 @@ def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
     return decision
 
 
-def decided(cluster: SimulatedCluster, pod: Pod) -> Decision:
+def decided(cluster: ClusterModel, pod: Pod) -> Decision:
     """PreEnqueue and the scheduling cycle. Nothing is changed."""
     gate = cluster.engine.pre_enqueue(pod)
     if gate is not None:
@@ -106,20 +107,19 @@ def decided(cluster: SimulatedCluster, pod: Pod) -> Decision:
     return cluster.engine.decide(pod)
 
 
-def reserve(cluster: SimulatedCluster, decision: Decision, undo: ExitStack) -> bool:
+def reserve(cluster: ClusterModel, decision: Decision, undo: ExitStack) -> bool:
     """Assume the pod on its node and run Reserve. False if a plugin refuses: then the decision says so.
 
-    `undo` is told how to take all of it back. It has been called where a plugin refuses.
+    `undo` is told how to take all of it back, where no plugin refuses.
     """
-    pod, node, state = decision.pod, decision.node, cluster.state
-    state.assume(pod, node)
-    undo.callback(state.forget, pod)
-    for plugin in cluster.profiles[decision.profile].at("reserve", ReservePlugin):
-        undo.callback(plugin.unreserve, decision.cycle, pod, node)
-        status = plugin.reserve(decision.cycle, pod, node)
-        if status is not None:
-            undo.close()
-            said = Status(status.code, (f"{plugin.name}: {status.message}",), plugin.name)
-            decision.outcome, decision.node, decision.status = Outcome.RESERVE_FAILED, "", said
-            return False
+    with ExitStack() as when_plugin_breaks:
+        when_plugin_breaks.callback(cluster.reserving.forget, decision)
+        rejected = cluster.reserving.assume_and_reserve(decision)
+        forgetting = when_plugin_breaks.pop_all()
+    if rejected is not None:
+        if rejected.is_rejection:
+            rejected = Status(rejected.code, (f"{rejected.plugin}: {rejected.message}",), rejected.plugin)
+        decision.outcome, decision.node, decision.status = Outcome.RESERVE_FAILED, "", rejected
+        return False
+    undo.enter_context(forgetting)
     return True

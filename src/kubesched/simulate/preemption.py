@@ -30,7 +30,7 @@ class Victim:
 
 
 @dataclass(frozen=True, slots=True)
-class Eviction:
+class ProposedEviction:
     """What it would take to make room on one node."""
 
     node: str
@@ -47,18 +47,18 @@ class NoHelp:
 
 
 @dataclass(frozen=True, slots=True)
-class Preemption:
+class PreemptionProposal:
     """The outcome of asking whether room can be made."""
 
-    chosen: Eviction | None = None
-    others: tuple[Eviction, ...] = ()
+    chosen: ProposedEviction | None = None
+    others: tuple[ProposedEviction, ...] = ()
     """Further nodes where it could be done, the least costly first."""
     no_help: tuple[NoHelp, ...] = ()
     message: str = ""
     """Why nothing can be done, as the pod's condition tells it."""
 
 
-def preemption_of(decision: Decision, state: ClusterState) -> Preemption | None:
+def preemption_of(decision: Decision, state: ClusterState) -> PreemptionProposal | None:
     """All that the post-filters found; None if they were not asked."""
     result, status = decision.post_filter, decision.post_filter_status
     if result is None and status is None:
@@ -67,11 +67,11 @@ def preemption_of(decision: Decision, state: ClusterState) -> Preemption | None:
     message = status.message if status is not None else ""
     details = result.details if result is not None else None
     if not isinstance(details, PreemptionDetails) or details.run is None:
-        return Preemption(chosen, message=message)
+        return PreemptionProposal(chosen, message=message)
     reader = _Reader(state)
     candidates = ((each.cost, state.nodes.names[each.row], each) for each in details.run.candidates())
     others = [candidate for _, _, candidate in nsmallest(MOST_OTHERS + 1, candidates, key=lambda found: found[:2])]
-    return Preemption(
+    return PreemptionProposal(
         chosen=chosen,
         others=tuple(reader.eviction(candidate) for candidate in others if candidate.row != details.best[0]),
         no_help=reader.no_help(details.run),
@@ -79,7 +79,7 @@ def preemption_of(decision: Decision, state: ClusterState) -> Preemption | None:
     )
 
 
-def chosen_eviction(decision: Decision, state: ClusterState) -> Eviction | None:
+def chosen_eviction(decision: Decision, state: ClusterState) -> ProposedEviction | None:
     """What preemption would do, if it can do anything."""
     result = decision.post_filter
     if result is None or not result.nominated:
@@ -89,7 +89,7 @@ def chosen_eviction(decision: Decision, state: ClusterState) -> Eviction | None:
     if isinstance(details, PreemptionDetails) and details.run is not None:
         return reader.eviction(details.run.candidate(details.best[0]))
     # A plugin of the user's own names a node and victims, without further details.
-    return Eviction(result.nominated, reader.victims(result.victims))
+    return ProposedEviction(result.nominated, reader.victims(result.victims))
 
 
 class _Reader:
@@ -101,8 +101,8 @@ class _Reader:
         self._size = state.nodes.size
         self._budgets = Budgets(state.objects)
 
-    def eviction(self, candidate: Candidate) -> Eviction:
-        return Eviction(self._names[candidate.row], self.victims(candidate.victims), candidate.violations)
+    def eviction(self, candidate: Candidate) -> ProposedEviction:
+        return ProposedEviction(self._names[candidate.row], self.victims(candidate.victims), candidate.violations)
 
     def victims(self, pods: Iterable[PlacedPod]) -> tuple[Victim, ...]:
         return tuple(

@@ -18,9 +18,8 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.storage import CSINode
 from kubesched.api.workloads import PodDisruptionBudget
-from kubesched.simulate.budgets import Budgets
-from kubesched.simulate.draining import leaves
-from kubesched.simulate.new_nodes import belongs_to, new_node
+from kubesched.simulate.budgets import BudgetTracker
+from kubesched.simulate.nodes import belongs_to, leaves, new_node
 from kubesched.simulate.simulation import Simulation
 
 RETRY = 5.0
@@ -28,7 +27,7 @@ RETRY = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class UpgradePace:
     """How an upgrade goes on. Times are in seconds."""
 
     surge: int = 1
@@ -69,8 +68,8 @@ class Replaced:
 class RollingUpgrade:
     """An operation for a simulation, to be used once; afterwards it tells how it went."""
 
-    def __init__(self, nodes: Iterable[str], pace: Pace | None = None) -> None:
-        self.pace = pace or Pace()
+    def __init__(self, nodes: Iterable[str], pace: UpgradePace | None = None) -> None:
+        self.pace = pace or UpgradePace()
         self.replaced: list[Replaced] = []
         self.forced: list[Forced] = []
         self._left = deque(nodes)
@@ -106,7 +105,7 @@ class RollingUpgrade:
 
     def _start(self) -> None:
         pods = self._simulation.objects(Pod)
-        self._budgets = Budgets(self._simulation.objects(PodDisruptionBudget), pods)
+        self._budgets = BudgetTracker(self._simulation.objects(PodDisruptionBudget), pods)
         for pod in pods:
             if pod.spec.node_name in self._on:
                 self._on[pod.spec.node_name][pod.uid] = pod

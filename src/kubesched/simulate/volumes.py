@@ -31,7 +31,7 @@ Notify = Callable[[KubeObject | None, KubeObject | None], None]
 """Called with an object before and after a change."""
 
 
-class Volumes:
+class SimulatedVolumes:
     """All claims and volumes; the world is given every change."""
 
     def __init__(self, objects: Iterable[KubeObject], notify: Notify) -> None:

@@ -19,7 +19,7 @@ from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.client import CONFLICT, NOT_FOUND, Awaited, ClientError, ClusterClient, Json
 from kubesched.simulate.devices import DeviceClaims
-from kubesched.simulate.volumes import Volumes
+from kubesched.simulate.volumes import SimulatedVolumes
 
 replace = msgspec.structs.replace
 K = TypeVar("K", bound=KubeObject)
@@ -53,7 +53,7 @@ class World(ClusterClient):
                 self._others[_kind_of(obj), obj.key] = obj
             self._unseen.append(Change(new=obj))
         self._claims = DeviceClaims(given, self._notify)
-        self._volumes = Volumes(given, self._notify)
+        self._volumes = SimulatedVolumes(given, self._notify)
         self._volumes.settle()
 
     def deliver(self, handle: Callable[[Change[KubeObject]], None]) -> None:

@@ -14,9 +14,9 @@ from kubesched.http.access import Check, refuse_foreign
 from kubesched.http.errors import errors_as_documents
 from kubesched.questions.output import API_VERSION
 from kubesched.ui.endpoints import SHOWN, TRAVEL, routes
-from kubesched.ui.shown import Shown
 from kubesched.ui.stream import PAGES
 from kubesched.ui.travel import TimeTravel
+from kubesched.ui.views_provider import ViewsProvider
 
 LARGEST_BODY = 256 << 10
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
@@ -37,7 +37,7 @@ HEADERS = {
 
 
 def page_application(
-    shown: Shown, middlewares: Sequence[Middleware] = (), travel: TimeTravel | None = None
+    shown: ViewsProvider, middlewares: Sequence[Middleware] = (), travel: TimeTravel | None = None
 ) -> web.Application:
     """All that the page is made of. Its addresses are relative, so it can be under any path that ends with a slash."""
     app = web.Application(

@@ -14,15 +14,16 @@ from kubesched.questions import html
 from kubesched.questions.output import document, plain
 from kubesched.questions.pending import pending_pods as place_pending
 from kubesched.questions.remedies import remedies
-from kubesched.ui.laboratory import Laboratory
+from kubesched.questions.service import QueryService
+from kubesched.questions.what_if.request import PageWhatIfQuestion
 from kubesched.ui.model.pods import TryError
-from kubesched.ui.model.what_if import Question
-from kubesched.ui.shown import Shown
+from kubesched.ui.model.what_if import what_if_view
 from kubesched.ui.stream import stream
 from kubesched.ui.travel import TimeTravel
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
+from kubesched.ui.views_provider import ViewsProvider
 
-SHOWN: web.AppKey[Shown] = web.AppKey("shown")
+SHOWN: web.AppKey[ViewsProvider] = web.AppKey("shown")
 """What the page looks at."""
 TRAVEL = web.AppKey("travel", TimeTravel)
 """Only with a recording."""
@@ -62,7 +63,7 @@ def routes() -> list[web.AbstractRouteDef]:
 
 
 async def about(request: web.Request) -> web.Response:
-    return _answer("About", await _ask(request, Views.about))
+    return _answer("About", await _ask(request, PageViews.about))
 
 
 async def node_map(request: web.Request) -> web.Response:
@@ -103,15 +104,15 @@ async def help_for_pod(request: web.Request) -> web.Response:
     key = _key(request)
     if not await _ask(request, lambda views: key in views.observed.pods):
         raise _no_pod(key)
-    laboratory = await _laboratory(request)
-    found = await laboratory.ask(lambda cluster: remedies(cluster, cluster.pods[key]), leaves_it_as_it_is=True)
+    service = await _service(request)
+    found = await service.ask_copy(lambda cluster: remedies(cluster, cluster.pods[key]), is_read_only=True)
     return _answer("PodHelp", found)
 
 
 async def help_for_pending(request: web.Request) -> web.Response:
     """What would help all pods that wait."""
-    laboratory = await _laboratory(request)
-    found = await laboratory.ask(lambda cluster: place_pending(cluster, most=MOST_PENDING))
+    service = await _service(request)
+    found = await service.ask_copy(lambda cluster: place_pending(cluster, most=MOST_PENDING))
     return _answer("PendingHelp", found)
 
 
@@ -153,16 +154,16 @@ async def try_it(request: web.Request) -> web.Response:
 
 async def what_if(request: web.Request) -> web.Response:
     """What changes to the cluster would come to: two maps and the difference. Changes nothing."""
-    question = await read_body(request, Question)
-    view, _ = await (await _laboratory(request)).what_if(question)
-    return _answer("WhatIfView", view)
+    question = await read_body(request, PageWhatIfQuestion)
+    outcome, _ = await (await _service(request)).what_if(question)
+    return _answer("WhatIfView", what_if_view(outcome, question.group))
 
 
 async def what_if_page(request: web.Request) -> web.Response:
     """The whole difference as one page of HTML, to be sent to others."""
-    question = await read_body(request, Question)
-    _, found = await (await _laboratory(request)).what_if(question)
-    return web.Response(text=html.what_if_page(found), content_type="text/html", charset="utf-8")
+    question = await read_body(request, PageWhatIfQuestion)
+    outcome, _ = await (await _service(request)).what_if(question)
+    return web.Response(text=html.what_if_page(outcome.difference), content_type="text/html", charset="utf-8")
 
 
 async def timeline(request: web.Request) -> web.Response:
@@ -202,17 +203,17 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
         raise web.HTTPRequestTimeout(text="the body of the request did not come") from None
 
 
-async def _ask(request: web.Request, question: Callable[[Views], T]) -> T:
+async def _ask(request: web.Request, question: Callable[[PageViews], T]) -> T:
     return await request.app[SHOWN].ask(question)
 
 
-async def _laboratory(request: web.Request) -> Laboratory:
-    laboratory = await _ask(request, lambda views: views.laboratory)
-    if laboratory is None:
+async def _service(request: web.Request) -> QueryService:
+    service = await _ask(request, lambda views: views.service)
+    if service is None:
         raise web.HTTPNotFound(
             text="A scheduler at work has no time for what takes seconds: ask `kubesched ui` on the same cluster."
         )
-    return laboratory
+    return service
 
 
 def _key(request: web.Request) -> str:

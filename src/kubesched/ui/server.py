@@ -12,10 +12,10 @@ from aiohttp import web
 from kubesched.http.access import check_exposure, guard, is_loopback
 from kubesched.http.listen import HttpServer
 from kubesched.ui.application import close_pages, page_application, refuse_other_sites
-from kubesched.ui.model.observed import Observed
-from kubesched.ui.shown import Here, keep_sampling
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.travel import TimeTravel
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
+from kubesched.ui.views_provider import LocalViews, keep_sampling
 
 _NO_TOKEN = (
     "This page needs the token that is part of its address.\n"
@@ -62,14 +62,14 @@ class PageServer:
     """Serves the page of one cluster. To be started and stopped on the event loop where the cluster lives."""
 
     def __init__(
-        self, shown: Observed | TimeTravel, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+        self, shown: ObservedCluster | TimeTravel, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
     ) -> None:
         """ExposedError if others could reach that address."""
         check_exposure(host, has_token=True, has_tls=False)
         self._token = PageToken(token)
         self._travel = shown if isinstance(shown, TimeTravel) else None
-        self._present = Views(shown) if isinstance(shown, Observed) else None
-        self._shown = Here(self._views)
+        self._present = PageViews(shown) if isinstance(shown, ObservedCluster) else None
+        self._shown = LocalViews(self._views)
         self._app = page_application(
             self._shown, [guard(refuse_other_sites(is_loopback), self._token.check)], self._travel
         )
@@ -89,7 +89,7 @@ class PageServer:
         """Listen. ListenError if the port is taken."""
         await self._listening.start()
         if self._present is not None and self._present.observed.live:
-            self._sampling = asyncio.create_task(keep_sampling(self._shown), name="queue history")
+            self._sampling = asyncio.create_task(keep_sampling(self._shown.ask), name="queue history")
 
     async def stop(self) -> None:
         """Close all connections."""
@@ -99,11 +99,11 @@ class PageServer:
                 await self._sampling
         close_pages(self._app)
         await self._listening.stop()
-        laboratory = self._views().laboratory
-        if laboratory is not None:
-            laboratory.close()
+        service = self._views().service
+        if service is not None:
+            service.close()
 
-    def _views(self) -> Views:
+    def _views(self) -> PageViews:
         """Of the moment that is shown: of a recording, others after a step back."""
         if self._travel is not None:
             return self._travel.views

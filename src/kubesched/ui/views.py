@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kubesched import __version__
-from kubesched.ui.laboratory import Laboratory
+from kubesched.questions.service import QueryService
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
 from kubesched.ui.model.nodes import NodeModel
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.pending import PendingModel
 from kubesched.ui.model.pods import PodModel
 from kubesched.ui.model.queue_history import QueueHistory
@@ -79,10 +79,10 @@ class About:
     """Whether questions that take seconds are answered."""
 
 
-class Views:
+class PageViews:
     """The models. To be used where the cluster lives: on its event loop."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: ObservedCluster) -> None:
         self.observed = observed
         self.map = NodeMapModel(observed.state)
         self.pending = PendingModel(observed)
@@ -92,7 +92,8 @@ class Views:
         self.pending_groups, self.rooms = Reused(self.pending.groups), Reused(self.headroom.rooms)
         self.queue = QueueHistory(observed)
         self.shadow = ShadowModel(observed.shadow) if observed.shadow is not None else None
-        self.laboratory = Laboratory(observed) if observed.experiments else None
+        self.service = QueryService(observed.cluster, stands_still=not observed.live) if observed.experiments else None
+        """Answers questions that take seconds."""
 
     def about(self) -> About:
         observed, labels = self.observed, self.map.label_keys()

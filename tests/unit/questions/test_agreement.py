@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from tests.applied_remedies import Json, as_json, cluster_of
 from tests.installed_plugin import install_plugin
 from tests.unit.questions.test_remedies_property import clusters
-from tests.unit.ui.observing import alive, laboratory_of
+from tests.unit.ui.observing import alive, service_of
 
 from kubesched import config
 from kubesched.cli.main import main
@@ -20,20 +20,20 @@ from kubesched.questions.answers import Skipped, answer
 from kubesched.questions.explain import explain
 from kubesched.questions.output import plain
 from kubesched.questions.remedies import remedies
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.manifests import loads
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.pending import WOULD_FIT
-from kubesched.ui.sources.manifests import observe_manifests
-from kubesched.ui.views import Views
+from kubesched.ui.sources import observe_manifests
+from kubesched.ui.views import PageViews
 
 PENDING = "default/p"
 
 
-def on_the_page(cluster: SimulatedCluster, key: str = PENDING) -> Json:
+def on_the_page(cluster: ClusterModel, key: str = PENDING) -> Json:
     """The page's documents about a pod: its view, and what would help it."""
-    views = Views(observe_manifests(cluster, "cluster.yaml"))
-    help_ = asyncio.run(laboratory_of(views).ask(lambda copy: remedies(copy, copy.pods[key]), leaves_it_as_it_is=True))
+    views = PageViews(observe_manifests(cluster, "cluster.yaml"))
+    help_ = asyncio.run(service_of(views).ask_copy(lambda copy: remedies(copy, copy.pods[key]), is_read_only=True))
     return {"view": plain(views.pods.view(key)), "help": plain(help_)}
 
 
@@ -113,7 +113,7 @@ def test_plugin_of_another_package_names_its_own_nearest_miss_and_remedy(
     result = CliRunner().invoke(main, asked, input=HOT + POD)
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    page = on_the_page(SimulatedCluster(loads(HOT + POD).objects, config.load(CONFIG)))
+    page = on_the_page(ClusterModel(loads(HOT + POD).objects, config.load(CONFIG)))
     assert [(miss["node"], miss["text"]) for miss in document["nearestMisses"]] == [
         ("b", "is 1 degrees too hot"),
         ("c", "is 15 degrees too hot"),

@@ -4,11 +4,11 @@ from tests.applied_remedies import as_json, cluster_of
 
 from kubesched.api.meta import KubeObject
 from kubesched.questions.explain import ExplainedPod, explain
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
-def cluster(*objects: NodeBuilder | PodBuilder) -> SimulatedCluster:
+def cluster(*objects: NodeBuilder | PodBuilder) -> ClusterModel:
     built: list[KubeObject] = [obj.build() for obj in objects]
     return cluster_of(as_json(built))
 

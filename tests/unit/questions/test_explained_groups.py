@@ -17,19 +17,20 @@ from kubesched.config.features import Features
 from kubesched.framework.advice import MissingResource
 from kubesched.questions.explain import explain
 from kubesched.questions.explain.pod_groups import GroupExplanation, GroupPlacement, PodGroupPoolHelp
-from kubesched.questions.targets import AskedCluster, UnknownTargetError, asked_cluster
+from kubesched.questions.targets import UnknownTargetError, find_pod
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
 
 
-def asked(*objects: NodeBuilder | PodBuilder | KubeObject, features: Features = ALL_GATES) -> AskedCluster:
+def asked(*objects: NodeBuilder | PodBuilder | KubeObject, features: Features = ALL_GATES) -> ClusterModel:
     built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in objects]
-    return asked_cluster(built, config.default(features))
+    return ClusterModel.with_missing_pods(built, config.default(features))
 
 
-def group_in(cluster: AskedCluster, target: str = "podgroup/g") -> GroupExplanation:
-    found = explain(cluster.cluster, cluster.find(target)).pod_group
+def group_in(cluster: ClusterModel, target: str = "podgroup/g") -> GroupExplanation:
+    found = explain(cluster, find_pod(cluster, target)).pod_group
     assert found is not None
     return found
 
@@ -80,7 +81,7 @@ def test_room_that_is_there_in_pieces_is_not_told_as_a_lack_of_the_whole() -> No
 def test_nothing_of_it_stays_in_the_cluster() -> None:
     cluster = asked(zoned("n0", "a", 3), make_gang("g", 4), *members("g", 4))
     group_in(cluster)
-    state = cluster.cluster.state
+    state = cluster.state
     assert state.nodes.live_count == 1
     assert not state.pods.pods_on(state.nodes.row_of["n0"])
     assert len(state.groups.pending("default/g")) == 4
@@ -103,17 +104,17 @@ def test_group_that_fits_and_one_that_is_held_back() -> None:
 
 def test_group_without_its_gate_is_refused_and_its_pods_are_as_any() -> None:
     cluster = asked(zoned("n0", "a", 3), make_gang("g", 4), *members("g", 4), features=Features())
-    assert explain(cluster.cluster, cluster.find("g-0")).pod_group is None
+    assert explain(cluster, find_pod(cluster, "g-0")).pod_group is None
     with pytest.raises(UnknownTargetError, match="GenericWorkload"):
-        cluster.find("podgroup/g")
+        find_pod(cluster, "podgroup/g")
 
 
 def test_unknown_group_and_group_without_pods() -> None:
     cluster = asked(zoned("n0", "a", 3), make_gang("train", 4))
     with pytest.raises(UnknownTargetError, match="there is no PodGroup default/trains; did you mean default/train"):
-        cluster.find("podgroup/trains")
+        find_pod(cluster, "podgroup/trains")
     with pytest.raises(UnknownTargetError, match="no pod names it"):
-        cluster.find("podgroup/train")
+        find_pod(cluster, "podgroup/train")
 
 
 MANIFESTS = """

@@ -12,11 +12,11 @@ from tests.applied_remedies import as_json, cluster_of
 
 from kubesched import config
 from kubesched.questions import html
+from kubesched.questions.edits import RemoveNodes
 from kubesched.questions.explain import explain
 from kubesched.questions.pending import pending_pods
-from kubesched.questions.what_if.node_changes import Lose
 from kubesched.questions.what_if.what_if import what_if
-from kubesched.simulate.comparison import Comparison, Difference
+from kubesched.simulate.comparison import Comparison, PlacementDifference
 from kubesched.simulate.report import PodStory, SimulationReport, Utilisation, figures_of
 from kubesched.testing import make_node, make_pod
 
@@ -34,12 +34,12 @@ def report() -> SimulationReport:
 
 def comparison() -> Comparison:
     figures = figures_of(report())
-    return Comparison((HOSTILE, "other"), (figures, figures), (Difference(HOSTILE, (HOSTILE, "")),), 1)
+    return Comparison((HOSTILE, "other"), (figures, figures), (PlacementDifference(HOSTILE, (HOSTILE, "")),), 1)
 
 
 def what_if_hostile_nodes_were_lost() -> str:
-    found = what_if([NODE, make_pod("p").requests(cpu="1").on("n").build()], config.default(), [Lose(("n",))])
-    return html.what_if_page(dataclasses.replace(found, changes=(f"lose {HOSTILE}",)))
+    found = what_if([NODE, make_pod("p").requests(cpu="1").on("n").build()], config.default(), [RemoveNodes(("n",))])
+    return html.what_if_page(dataclasses.replace(found.difference, changes=(f"lose {HOSTILE}",)))
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -15,8 +15,7 @@ from kubesched.questions.output import API_VERSION
 from kubesched.questions.placement_tests.case import KIND, read_cases
 from kubesched.questions.placement_tests.checks import Check
 from kubesched.questions.placement_tests.first_case import first_case
-from kubesched.questions.placement_tests.junit import junit
-from kubesched.questions.placement_tests.running import results, run_case
+from kubesched.questions.placement_tests.running import junit, results, run_case
 
 POOLS = [
     {"name": "web", "count": 4, "zones": ["a", "b"], "capacity": {"cpu": 4}},

@@ -8,9 +8,9 @@ import pytest
 
 from kubesched.api.errors import UserError
 from kubesched.api.pod import Pod
-from kubesched.questions.what_if.node_changes import AddNodes
-from kubesched.questions.what_if.reading import read_added, read_applied, read_nodes, read_scale
-from kubesched.questions.what_if.workload_changes import Scale
+from kubesched.questions.edit_text import read_added, read_applied, read_nodes, read_scale
+from kubesched.questions.edits import AddNodes, AddNodesFromTemplate, ScaleWorkload
+from kubesched.questions.hypothetical import apply_hypothetical
 from kubesched.simulate.kinds import Deployment, StatefulSet
 from kubesched.simulate.manifests import loads
 
@@ -25,16 +25,16 @@ def test_nodes_are_written_one_by_one_or_in_a_file(tmp_path: Path) -> None:
 def test_added_nodes_are_like_another_or_from_a_template(tmp_path: Path) -> None:
     file = tmp_path / "node.yaml"
     file.write_text("{apiVersion: v1, kind: Node, metadata: {name: big}, status: {capacity: {cpu: 64}}}")
-    assert read_added("3:like=node-7") == AddNodes(3, "node-7")
+    assert read_added("3:like=node-7") == AddNodes("node-7", 3)
     added = read_added(f"2:file={file}")
-    assert not isinstance(added.like, str)
-    assert added.like.status.allocatable["cpu"] in (64, "64")
+    assert isinstance(added, AddNodesFromTemplate)
+    assert added.template.status.allocatable["cpu"] in (64, "64")
     assert str(added) == "add 2 nodes like the template big"
 
 
 def test_workloads_to_scale_are_named_as_kubectl_does() -> None:
-    assert read_scale("deployment/web=10", "shop") == Scale(Deployment, "web", 10, "shop")
-    assert read_scale("db/sts/postgres=3", "shop") == Scale(StatefulSet, "postgres", 3, "db")
+    assert read_scale("deployment/web=10", "shop") == ScaleWorkload(Deployment, "web", 10, "shop")
+    assert read_scale("db/sts/postgres=3", "shop") == ScaleWorkload(StatefulSet, "postgres", 3, "db")
 
 
 @pytest.mark.parametrize("text", ["web=3", "pod/web=3", "deployment/web", "deployment/web=-1", "a/b/deploy/web=1"])
@@ -78,7 +78,7 @@ def test_applied_objects_know_the_classes_of_the_cluster_and_replace_those_of_th
         " spec: {priorityClassName: vip, containers: [{name: c}]}}\n---\n"
         "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: vip}, value: 9}"
     )
-    after = read_applied(str(file), cluster).apply(cluster)
+    after = apply_hypothetical(cluster, [read_applied(str(file), cluster)])
     assert [(obj.spec.node_name, obj.priority) for obj in after if isinstance(obj, Pod)] == [("", 9)]
     assert len(after) == len(cluster)
 
@@ -105,5 +105,5 @@ def test_a_workload_that_is_applied_again_makes_its_pods_anew(tmp_path: Path) ->
     ).objects
     file = tmp_path / "web.yaml"
     file.write_text(deployment % "new")
-    after = read_applied(str(file), cluster).apply(cluster)
+    after = apply_hypothetical(cluster, [read_applied(str(file), cluster)])
     assert sorted(obj.name for obj in after) == ["default", "other", "web"]

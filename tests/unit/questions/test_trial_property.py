@@ -27,9 +27,12 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeResources,
 )
+from kubesched.questions.edits import AddNodes, DrainNodes, RemoveNodes
 from kubesched.questions.explain import explain
+from kubesched.questions.hypothetical import apply_to_trial
+from kubesched.questions.request_objects import RequestObjects
 from kubesched.questions.trial import Trial
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_pod
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -79,13 +82,18 @@ def clusters(draw: st.DrawFn) -> list[KubeObject]:
     return [*there.values(), *OTHERS, *pods]
 
 
-def ask(draw: Draw, cluster: SimulatedCluster) -> None:
+def ask(draw: Draw, cluster: ClusterModel) -> None:
     """Suppose some changes, place some pods, explain one."""
     with Trial(cluster) as trial:
         for _ in range(draw(st.integers(0, 3))):
             change = _change(draw, cluster)
             if change is not None:
                 trial.change(change)
+        live = sorted(node.name for node in cluster.all(Node))
+        if live and draw(st.booleans()):
+            lost = tuple(draw(st.lists(st.sampled_from(live), min_size=1, unique=True)))
+            edit = draw(st.sampled_from([RemoveNodes(lost), DrainNodes(lost), AddNodes(lost[0], 2)]))
+            apply_to_trial([edit], trial, RequestObjects(cluster), lambda: None)
         there = sorted(cluster.pods)
         for i in range(draw(st.integers(0, 4))):
             if there and draw(st.booleans()):
@@ -106,7 +114,7 @@ def _new_pod(draw: Draw, i: int) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, name=f"new-{i}", namespace="default", uid=f"new-{i}"))
 
 
-def _change(draw: Draw, cluster: SimulatedCluster) -> Change[KubeObject] | None:
+def _change(draw: Draw, cluster: ClusterModel) -> Change[KubeObject] | None:
     state = cluster.state
     what = draw(st.sampled_from(["node", "lost node", "pod", "moved pod", "other", "new"]))
     live = sorted(name for name, row in state.nodes.row_of.items() if state.nodes.live[row])
@@ -131,7 +139,7 @@ def _change(draw: Draw, cluster: SimulatedCluster) -> Change[KubeObject] | None:
     return None
 
 
-def seen(cluster: SimulatedCluster) -> dict[str, Any]:
+def seen(cluster: ClusterModel) -> dict[str, Any]:
     """All that decisions can depend on."""
     state, table = cluster.state, cluster.state.nodes
     rows = [row for row in range(table.size) if table.names[row]]
@@ -161,7 +169,7 @@ def seen(cluster: SimulatedCluster) -> dict[str, Any]:
     }
 
 
-def decisions(cluster: SimulatedCluster) -> list[Any]:
+def decisions(cluster: ClusterModel) -> list[Any]:
     """What the engine says to all pods that wait, and to a few more."""
     found = []
     more = [NEW.spec(resource_claims=(CLAIMS["mine"],)).build(), NEW.label(app="web").build()]
@@ -175,7 +183,7 @@ def decisions(cluster: SimulatedCluster) -> list[Any]:
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), data=st.data())
 def test_cluster_is_the_same_after_any_question(objects: list[KubeObject], data: st.DataObject) -> None:
-    cluster = SimulatedCluster(objects, config.default(), draw=lambda among: 0)
+    cluster = ClusterModel(objects, config.default(), draw=lambda among: 0)
     before, decided = seen(cluster), decisions(cluster)
     for _ in range(2):
         ask(data.draw, cluster)

@@ -9,16 +9,25 @@ import pytest
 from kubesched import config
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
+from kubesched.questions.edits import (
+    AddNodes,
+    DrainNodes,
+    Edit,
+    EditError,
+    RemoveNodes,
+    RescheduleAll,
+    ScaleWorkload,
+    UpgradeNodes,
+    UseConfiguration,
+)
 from kubesched.questions.html import what_if_page
-from kubesched.questions.what_if.answer import BudgetOutcome, Count, Moved, ShareChange, WhatIf
-from kubesched.questions.what_if.change import Change, ChangeError
-from kubesched.questions.what_if.node_changes import AddNodes, Anew, Drain, Lose
+from kubesched.questions.hypothetical import apply_hypothetical
+from kubesched.questions.what_if.answer import BudgetOutcome, Count, Moved, ShareChange, WhatIfAnswer
 from kubesched.questions.what_if.outcome import outcome
-from kubesched.questions.what_if.what_if import Upgrade, what_if
-from kubesched.questions.what_if.workload_changes import Scale
+from kubesched.questions.what_if.what_if import Baselines, what_if
 from kubesched.simulate.kinds import Deployment
 from kubesched.simulate.manifests import loads
-from kubesched.simulate.rolling_upgrade import Pace
+from kubesched.simulate.rolling_upgrade import UpgradePace
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 GPU = "nvidia.com/gpu"
@@ -49,12 +58,12 @@ def budget(**spec: int) -> PodDisruptionBudget:
     )
 
 
-def asked(objects: Sequence[KubeObject], *changes: Change) -> WhatIf:
-    return what_if([*NODES, *objects], DEFAULT, changes)
+def asked(objects: Sequence[KubeObject], *changes: Edit) -> WhatIfAnswer:
+    return what_if([*NODES, *objects], DEFAULT, changes).difference
 
 
 def test_a_drained_pod_moves_and_others_stay() -> None:
-    found = asked([web(1, "n-a").build(), web(2, "n-b").build()], Drain(("n-a",)))
+    found = asked([web(1, "n-a").build(), web(2, "n-b").build()], DrainNodes(("n-a",)))
     [moved] = found.moved
     assert (moved.pod, moved.from_node, moved.unmanaged) == ("default/web-1", "n-a", False)
     assert moved.to_node in ("n-b", "n-c")
@@ -63,14 +72,14 @@ def test_a_drained_pod_moves_and_others_stay() -> None:
 
 def test_what_happens_anyway_is_not_told() -> None:
     in_zone_a = web(1).node_selector({"topology.kubernetes.io/zone": "a"})
-    found = asked([in_zone_a.build(), web(2, cpu="9").build()], Drain(("n-c",)))
+    found = asked([in_zone_a.build(), web(2, cpu="9").build()], DrainNodes(("n-c",)))
     assert found.before.placed == found.before.pending == 1
     assert found.is_nothing
 
 
 def test_who_finds_no_place_waits_with_the_reason() -> None:
     full = [web(i, f"n-{zone}", cpu="4").build() for i, zone in enumerate("abc")]
-    found = asked(full, Lose(("zone=a",)))
+    found = asked(full, RemoveNodes(("zone=a",)))
     [waiting] = found.waiting
     assert (waiting.pod, waiting.from_node) == ("default/web-0", "n-a")
     assert waiting.reason.startswith("0/2 nodes are available: 2 Insufficient cpu.")
@@ -78,7 +87,7 @@ def test_who_finds_no_place_waits_with_the_reason() -> None:
 
 def test_a_lost_node_takes_its_daemons_along_and_is_no_longer_counted() -> None:
     daemon = make_pod("logs").owned_by("DaemonSet", "logs").on("n-a").build()
-    found = asked([daemon], Lose(("n-a",)))
+    found = asked([daemon], RemoveNodes(("n-a",)))
     assert found.is_nothing
     assert found.total.nodes == Count(3, 2)
     assert {zone.name: zone.nodes for zone in found.zones}["a"] == Count(1, 0)
@@ -88,14 +97,14 @@ def test_a_lost_node_takes_its_daemons_along_and_is_no_longer_counted() -> None:
 def test_evictions_are_told_with_who_evicts() -> None:
     low = make_pod("low").requests(cpu="4").priority(-1).owned_by("ReplicaSet", "low")
     objects = [web(0, "n-a", "4").build(), web(1, "n-b", "4").build(), low.on("n-c").build()]
-    [eviction] = asked(objects, Lose(("n-a",))).evictions
+    [eviction] = asked(objects, RemoveNodes(("n-a",))).evictions
     assert (eviction.preemptor, eviction.node, eviction.victims) == ("default/web-0", "n-c", ("default/low",))
 
 
 def test_pods_that_are_evicted_are_followed_to_where_their_like_is_made_anew() -> None:
     low = make_pod("low").requests(cpu="4").priority(-1).owned_by("ReplicaSet", "low")
     objects = [web(0, "n-a", "4").build(), web(1, "n-b", "4").build(), low.on("n-c").build()]
-    found = asked(objects, Lose(("n-a",)))
+    found = asked(objects, RemoveNodes(("n-a",)))
     assert [(each.pod, each.from_node) for each in found.waiting] == [("default/low", "n-c")]
     assert found.moved == (Moved("default/web-0", "n-a", "n-c"),)
 
@@ -103,7 +112,7 @@ def test_pods_that_are_evicted_are_followed_to_where_their_like_is_made_anew() -
 def test_new_nodes_take_pods_that_wait() -> None:
     gpu = make_node("gpu").capacity({GPU: 1}).build()
     pods = [make_pod(f"p{i}").requests({GPU: 1}).build() for i in range(3)]
-    found = asked([gpu, *pods], AddNodes(2, "gpu"))
+    found = asked([gpu, *pods], AddNodes("gpu", 2))
     assert len(found.placed) == 2
     assert {each.to_node for each in found.placed} <= {"gpu", "gpu-new-1", "gpu-new-2"}
     assert found.total.resources[GPU] == ShareChange(1.0, 1.0)
@@ -112,7 +121,7 @@ def test_new_nodes_take_pods_that_wait() -> None:
 
 def test_new_nodes_have_the_daemons_of_their_model_and_a_name_of_their_own() -> None:
     daemon = make_pod("logs-n-a").owned_by("DaemonSet", "logs").requests(cpu="3").on("n-a").build()
-    objects = AddNodes(2, "n-a").apply((*NODES, daemon))
+    objects = apply_hypothetical((*NODES, daemon), [AddNodes("n-a", 2)])
     ended = outcome(objects, DEFAULT)
     assert {name for name in ended.nodes if "new" in name} == {"n-a-new-1", "n-a-new-2"}
     where = {pod.spec.node_name for pod, _ in ended.pods.values()}
@@ -121,20 +130,20 @@ def test_new_nodes_have_the_daemons_of_their_model_and_a_name_of_their_own() -> 
 
 def test_budgets_tell_who_is_short_and_who_makes_a_drain_wait() -> None:
     fits = [web(1, "n-a").build(), web(2, "n-b").build(), budget(max_unavailable=1)]
-    assert asked(fits, Drain(("n-a",))).budgets == (
+    assert asked(fits, DrainNodes(("n-a",))).budgets == (
         BudgetOutcome("default/web", wanted=1, before=2, after=2, leaving=1, short=False, slows=False),
     )
     tight = [web(1, "n-a").build(), web(2, "n-a").build(), budget(min_available=2)]
-    [slow] = asked(tight, Drain(("n-a",))).budgets
+    [slow] = asked(tight, DrainNodes(("n-a",))).budgets
     assert (slow.slows, slow.short, slow.leaving) == (True, False, 2)
     stuck = web(1, "n-a").node_selector({"kubernetes.io/hostname": "n-a"})
-    found = asked([stuck.build(), budget(min_available=1)], Drain(("n-a",)))
+    found = asked([stuck.build(), budget(min_available=1)], DrainNodes(("n-a",)))
     assert found.broken_budgets == ("default/web",)
-    assert not asked(fits, Drain(("n-c",))).budgets
+    assert not asked(fits, DrainNodes(("n-c",))).budgets
 
 
 def test_spread_of_workloads_over_zones_is_told_before_and_after() -> None:
-    found = asked([web(1, "n-a").build(), web(2, "n-b").build()], Lose(("zone=a", "zone=b")))
+    found = asked([web(1, "n-a").build(), web(2, "n-b").build()], RemoveNodes(("zone=a", "zone=b")))
     [workload] = found.workloads
     assert workload.workload == "default/replicaset/web"
     assert workload.zones == {"a": Count(1, 0), "b": Count(1, 0), "c": Count(0, 2)}
@@ -142,9 +151,10 @@ def test_spread_of_workloads_over_zones_is_told_before_and_after() -> None:
 
 def test_another_configuration_is_in_force_with_the_changes() -> None:
     pods = [web(i).build() for i in range(3)]
-    objects = Anew().apply((*NODES, *(web(i, f"n-{zone}").build() for i, zone in enumerate("abc"))))
+    running = (*NODES, *(web(i, f"n-{zone}").build() for i, zone in enumerate("abc")))
+    objects = apply_hypothetical(running, [RescheduleAll()])
     for given in ((*NODES, *pods), objects):
-        found = what_if(given, DEFAULT, then=PACKED)
+        found = what_if(given, DEFAULT, [UseConfiguration(PACKED)]).difference
         assert len({each.to_node for each in found.moved}) == 1
         assert found.before.nodes_used == 3
         assert found.after.nodes_used == 1
@@ -152,7 +162,7 @@ def test_another_configuration_is_in_force_with_the_changes() -> None:
 
 def test_an_upgrade_is_told_with_its_time() -> None:
     objects = [*NODES, web(1, "n-a").build()]
-    found = what_if(objects, DEFAULT, upgrade=Upgrade(("zone=a",), Pace(node_startup=30)))
+    found = what_if(objects, DEFAULT, [UpgradeNodes(("zone=a",), pace=UpgradePace(node_startup=30))]).difference
     assert found.upgrade is not None
     assert found.upgrade.seconds == 30
     assert [(each.node, each.by) for each in found.upgrade.replaced] == [("n-a", "n-a-new")]
@@ -162,21 +172,28 @@ def test_an_upgrade_is_told_with_its_time() -> None:
 
 def test_the_outcome_before_can_be_used_again() -> None:
     objects = [*NODES, web(1, "n-a").build()]
-    before = outcome(objects, DEFAULT)
-    for change in (Drain(("n-a",)), Lose(("n-a",))):
-        assert what_if(objects, DEFAULT, [change], before=before) == what_if(objects, DEFAULT, [change])
+    baselines: Baselines = {}
+    for change in (DrainNodes(("n-a",)), RemoveNodes(("n-a",))):
+        found = what_if(objects, DEFAULT, [change], baselines=baselines)
+        assert found.difference == what_if(objects, DEFAULT, [change]).difference
+    assert list(baselines) == [False]
 
 
 def test_pods_without_an_owner_are_marked() -> None:
-    found = asked([make_pod("bare").on("n-a").build(), make_pod("waits").build()], Drain(("n-a",)))
+    found = asked([make_pod("bare").on("n-a").build(), make_pod("waits").build()], DrainNodes(("n-a",)))
     assert [(each.pod, each.unmanaged) for each in found.moved if each.pod == "default/bare"] == [
         ("default/bare", True)
     ]
 
 
 def test_all_that_is_wrong_with_changes_is_told() -> None:
-    wrong: list[Change] = [Drain(("nix", "zone=x")), Lose(("n-d",)), AddNodes(1, "m"), Scale(Deployment, "web", 3)]
-    with pytest.raises(ChangeError) as caught:
+    wrong: list[Edit] = [
+        DrainNodes(("nix", "zone=x")),
+        RemoveNodes(("n-d",)),
+        AddNodes("m", 1),
+        ScaleWorkload(Deployment, "web", 3),
+    ]
+    with pytest.raises(EditError) as caught:
         asked([], *wrong)
     assert caught.value.lines == [
         "--drain nix: there is no such node",
@@ -190,7 +207,7 @@ def test_all_that_is_wrong_with_changes_is_told() -> None:
 def test_a_page_has_what_the_answer_has() -> None:
     low = make_pod("low").requests(cpu="4").priority(-1).owned_by("ReplicaSet", "low")
     objects = [*NODES, web(0, "n-a", "4").build(), web(1, "n-b", "4").build(), low.on("n-c").build(), budget()]
-    found = what_if(objects, DEFAULT, [Lose(("n-a",))], upgrade=Upgrade(("n-b",)))
+    found = what_if(objects, DEFAULT, [RemoveNodes(("n-a",)), UpgradeNodes(("n-b",))]).difference
     text = what_if_page(found)
     assert "What if: lose n-a; upgrade n-b with a surge of 1" in text
     for title in ("Moves", "Waits", "Evicted", "Upgrade in 1m0s", "CPU requested", "Pods per zone"):
@@ -209,10 +226,10 @@ DEPLOYMENT = """
 
 def test_scaling_makes_more_pods_or_takes_some_away() -> None:
     objects = (*NODES, *loads(DEPLOYMENT % 1, workloads=True).objects)
-    more = what_if(objects, DEFAULT, [Scale(Deployment, "web", 5, "shop")])
+    more = what_if(objects, DEFAULT, [ScaleWorkload(Deployment, "web", 5, "shop")]).difference
     assert len(more.placed) == 3
     assert all(each.is_new for each in more.placed)
-    none = what_if(objects, DEFAULT, [Scale(Deployment, "web", 0, "shop")])
+    none = what_if(objects, DEFAULT, [ScaleWorkload(Deployment, "web", 0, "shop")]).difference
     assert len(none.gone) == 2
 
 
@@ -238,9 +255,9 @@ OWNED = """
 def test_of_a_deployment_its_newest_replica_set_is_scaled() -> None:
     pods = OWNED % ("a", "nodeName: n-a,") + OWNED % ("b", "nodeName: n-a,") + OWNED % ("c", "nodeName: n-b,")
     objects = (*NODES, *live(DEPLOYMENT % 1 + REPLICA_SET % (1, 1, 0) + REPLICA_SET % (2, 2, 3) + pods))
-    more = what_if(objects, DEFAULT, [Scale(Deployment, "web", 4, "shop")])
+    more = what_if(objects, DEFAULT, [ScaleWorkload(Deployment, "web", 4, "shop")]).difference
     assert [each.pod.startswith("shop/web-2-") for each in more.placed] == [True]
-    fewer = what_if(objects, DEFAULT, [Scale(Deployment, "web", 2, "shop")])
+    fewer = what_if(objects, DEFAULT, [ScaleWorkload(Deployment, "web", 2, "shop")]).difference
     assert fewer.gone in (("shop/web-2-a",), ("shop/web-2-b",))
     assert not fewer.waiting
 
@@ -248,5 +265,5 @@ def test_of_a_deployment_its_newest_replica_set_is_scaled() -> None:
 def test_without_a_template_there_are_no_more_pods_to_make() -> None:
     bare = REPLICA_SET.partition(", template:")[0] % (2, 2, 3) + "}}"
     objects = (*NODES, *live(DEPLOYMENT % 1 + bare))
-    with pytest.raises(ChangeError, match="there is no pod template of which more could be made"):
-        what_if(objects, DEFAULT, [Scale(Deployment, "web", 4, "shop")])
+    with pytest.raises(EditError, match="there is no pod template of which more could be made"):
+        what_if(objects, DEFAULT, [ScaleWorkload(Deployment, "web", 4, "shop")])

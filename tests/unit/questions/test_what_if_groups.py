@@ -12,10 +12,9 @@ from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.cli.main import main
 from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.questions.edits import AddNodes, DrainNodes, Edit, RemoveNodes
 from kubesched.questions.html import what_if_page
-from kubesched.questions.what_if.answer import GroupOutcome, WhatIf
-from kubesched.questions.what_if.change import Change
-from kubesched.questions.what_if.node_changes import AddNodes, Drain, Lose
+from kubesched.questions.what_if.answer import GroupOutcome, WhatIfAnswer
 from kubesched.questions.what_if.what_if import what_if
 from kubesched.testing import make_node
 
@@ -29,18 +28,18 @@ def gang(name: str, size: int, *nodes: str) -> list[KubeObject]:
     return [make_gang(name, size, api=ALPHA), *(pod.build() for pod in (*placed, *pods[len(placed) :]))]
 
 
-def asked(objects: Sequence[KubeObject], *changes: Change, features: Features = ALL_GATES) -> WhatIf:
-    return what_if([*NODES, *objects], config.default(features), changes)
+def asked(objects: Sequence[KubeObject], *changes: Edit, features: Features = ALL_GATES) -> WhatIfAnswer:
+    return what_if([*NODES, *objects], config.default(features), changes).difference
 
 
 def test_gang_of_a_drained_zone_moves_whole_if_there_is_room() -> None:
-    found = asked(gang("g", 4, "a0", "a0", "a1", "a1"), Drain(("zone=a",)))
+    found = asked(gang("g", 4, "a0", "a0", "a1", "a1"), DrainNodes(("zone=a",)))
     assert found.groups == (GroupOutcome("default/g", 4, 4, 4, 4, 4, True, ""),)
 
 
 def test_of_two_gangs_in_too_small_a_cluster_one_runs_whole_and_one_waits_whole() -> None:
     running = [*gang("g", 3, "a0", "a0", "a1"), *gang("h", 3, "b0", "b0", "b1")]
-    found = asked(running, Lose(("zone=a",)))
+    found = asked(running, RemoveNodes(("zone=a",)))
     [waits] = found.groups
     assert (waits.group, waits.before, waits.after, waits.runs) == ("default/g", 3, 0, False)
     assert "pod group is unschedulable" in waits.reason
@@ -50,20 +49,20 @@ def test_of_two_gangs_in_too_small_a_cluster_one_runs_whole_and_one_waits_whole(
 
 def test_gang_that_loses_some_of_its_pods_runs_with_too_few() -> None:
     full = gang("h", 4, "b0", "b0", "b1", "b1")
-    found = asked([*gang("g", 3, "a0", "a0", "a1"), *full], Lose(("a0",)))
+    found = asked([*gang("g", 3, "a0", "a0", "a1"), *full], RemoveNodes(("a0",)))
     [short] = found.groups
     assert (short.needed, short.before, short.after, short.runs) == (3, 3, 1, False)
 
 
 def test_gang_that_waited_runs_with_another_node() -> None:
     full = gang("h", 8, *(node for node in ("a0", "a1", "b0", "b1") for _ in range(2)))
-    found = asked([*full, *gang("g", 2)], AddNodes(1, "a0"))
+    found = asked([*full, *gang("g", 2)], AddNodes("a0", 1))
     [runs] = found.groups
     assert (runs.group, runs.before, runs.after, runs.runs, runs.moved) == ("default/g", 0, 2, True, 0)
 
 
 def test_without_the_gates_there_are_no_groups() -> None:
-    assert asked(gang("g", 3, "a0", "a0", "a1"), Lose(("zone=a",)), features=DEFAULT_FEATURES).groups == ()
+    assert asked(gang("g", 3, "a0", "a0", "a1"), RemoveNodes(("zone=a",)), features=DEFAULT_FEATURES).groups == ()
 
 
 def test_groups_are_shown_as_such(tmp_path: Path) -> None:

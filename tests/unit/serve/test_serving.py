@@ -17,7 +17,7 @@ from kubesched.api.errors import UserError
 from kubesched.http.access import BearerToken, ExposedError
 from kubesched.http.tls import tls_context
 from kubesched.questions.answers import PARTS
-from kubesched.serve.age import Behind, ClusterAge, NotReadyError
+from kubesched.questions.sources.age import Behind, ClusterAge, NotReadyError
 
 
 class Told:

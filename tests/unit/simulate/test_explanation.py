@@ -5,8 +5,8 @@ from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
 from kubesched.questions.explain.explanation import Explanation, explain_pod
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.preemption import Eviction, NoHelp, Victim
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.preemption import NoHelp, ProposedEviction, Victim
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 TOO_SMALL = "Insufficient cpu"
@@ -14,7 +14,7 @@ TOO_SMALL = "Insufficient cpu"
 
 def explained(pod: PodBuilder, *objects: KubeObject | NodeBuilder | PodBuilder, seed: int = 0) -> Explanation:
     built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in (pod, *objects)]
-    cluster = SimulatedCluster(built, config.default(), seed=seed)
+    cluster = ClusterModel(built, config.default(), seed=seed)
     return explain_pod(cluster, cluster.pods[pod.build().key])
 
 
@@ -107,8 +107,10 @@ def test_preemption_tells_whom_it_would_evict_where_else_and_where_it_cannot_hel
     )
     assert it.message == "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient cpu."
     assert it.preemption is not None
-    assert it.preemption.chosen == Eviction("n1", (Victim("default/cheap", 1),))
-    assert it.preemption.others == (Eviction("n2", (Victim("default/guarded", -5, ("keep",)),), budget_violations=1),)
+    assert it.preemption.chosen == ProposedEviction("n1", (Victim("default/cheap", 1),))
+    assert it.preemption.others == (
+        ProposedEviction("n2", (Victim("default/guarded", -5, ("keep",)),), budget_violations=1),
+    )
     assert it.preemption.no_help == (
         NoHelp("No preemption victims found for incoming pod", ("n4",)),
         NoHelp("Preemption is not helpful for scheduling", ("n3",)),

@@ -7,14 +7,14 @@ import threading
 from typing import Any
 
 import pytest
-from tests.unit.ui.observing import alive, laboratory_of, still
+from tests.unit.ui.observing import alive, service_of, still
 
 from kubesched.questions.pending import PendingPods, pending_pods
 from kubesched.questions.remedies import remedies
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.questions.service import MOST_WAITING, BusyError
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.laboratory import MOST_QUESTIONS, BusyError
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 CLUSTER = (
     make_node("node-1").capacity(cpu="4"),
@@ -24,14 +24,12 @@ CLUSTER = (
 )
 
 
-def ask(views: Views, question: Any, **how: Any) -> Any:
-    return asyncio.run(laboratory_of(views).ask(question, **how))
+def ask(views: PageViews, question: Any, **how: Any) -> Any:
+    return asyncio.run(service_of(views).ask_copy(question, **how))
 
 
 def test_smallest_change_for_a_pod_comes_in_words_and_as_a_patch() -> None:
-    found = ask(
-        still(*CLUSTER), lambda cluster: remedies(cluster, cluster.pods["default/large"]), leaves_it_as_it_is=True
-    )
+    found = ask(still(*CLUSTER), lambda cluster: remedies(cluster, cluster.pods["default/large"]), is_read_only=True)
     helps = {tuple(step.sort.value for step in remedy.steps): remedy for remedy in found.found}
     assert helps["requestLess",].node == "node-1"
     assert helps["requestLess",].changes[0].verb == "patch"
@@ -56,7 +54,7 @@ def test_copy_counts_pods_where_the_scheduler_does() -> None:
     world.decided()
     assert views.observed.state.placed(views.observed.pods["default/first"]) is not None
 
-    def left(cluster: SimulatedCluster) -> int:
+    def left(cluster: ClusterModel) -> int:
         return int((cluster.state.nodes.allocatable - cluster.state.nodes.requested)[0, 0])
 
     assert ask(views, left) == 1000
@@ -67,11 +65,12 @@ def test_too_many_questions_at_once_are_refused() -> None:
     go_on = threading.Event()
 
     async def run() -> None:
-        asked = [asyncio.ensure_future(laboratory_of(views).run(go_on.wait)) for _ in range(MOST_QUESTIONS)]
+        service = service_of(views)
+        asked = [asyncio.ensure_future(service.run(tuple, lambda *_: go_on.wait())) for _ in range(MOST_WAITING)]
         await asyncio.sleep(0)
         try:
             with pytest.raises(BusyError):
-                await laboratory_of(views).run(go_on.wait)
+                await service.run(tuple, lambda *_: go_on.wait())
         finally:
             go_on.set()
         await asyncio.gather(*asked)

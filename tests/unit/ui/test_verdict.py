@@ -6,14 +6,14 @@ from tests.unit.ui.observing import alive, still
 from kubesched import config
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
 from kubesched.questions.explain.explanation import explain_pod
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.pods import TryError
 from kubesched.ui.model.verdict import PodVerdict
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 
-def verdict(views: Views, key: str) -> PodVerdict:
+def verdict(views: PageViews, key: str) -> PodVerdict:
     view = views.pods.view(key)
     assert view is not None
     assert view.verdict is not None
@@ -69,7 +69,7 @@ def test_scores_and_lead_are_those_of_the_explanation() -> None:
         make_node("b").capacity(cpu="16").build(),
         make_pod("p").requests(cpu="2").build(),
     )
-    cluster = SimulatedCluster(objects, config.default())
+    cluster = ClusterModel(objects, config.default())
     explained = explain_pod(cluster, cluster.pods["default/p"])
     ranking = verdict(still(*objects), "default/p").ranking
     assert ranking is not None

@@ -13,7 +13,7 @@ from kubesched.questions.explain.grouping import NodeGroup, groups_of
 from kubesched.questions.explain.pod_groups import GroupExplanation, explain_group
 from kubesched.questions.remedies import Remedies, remedies
 from kubesched.questions.trial import Trial
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 
 __all__ = ["ExplainedPod", "ExplanationFindings", "explain"]
 
@@ -56,7 +56,7 @@ class ExplainedPod:
 
 
 def explain(
-    cluster: SimulatedCluster,
+    cluster: ClusterModel,
     pod: Pod,
     *,
     with_remedies: bool = True,

@@ -15,8 +15,8 @@ from kubesched.framework.decision_view import DecisionView, main_reason
 from kubesched.framework.plugin import Details, ExplainPlugin
 from kubesched.framework.scores import Scored
 from kubesched.framework.status import Status
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.preemption import Preemption, preemption_of
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.preemption import PreemptionProposal, preemption_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Explanation:
     ties: tuple[str, ...]
     """The nodes with the best score, if they are several; one is drawn at random."""
     seed: int
-    preemption: Preemption | None
+    preemption: PreemptionProposal | None
     details: dict[str, Details] = field(default_factory=dict)
     """What plugins add (`ExplainPlugin`), by the names of their parts: what is missing, which devices were tried."""
 
@@ -147,12 +147,12 @@ def cause_of(decision: Decision, gate: Status | None) -> Cause | None:
 # -- reading a decision -----------------------------------------------------------------------------------------------
 
 
-def explain_pod(cluster: SimulatedCluster, pod: Pod) -> Explanation:
+def explain_pod(cluster: ClusterModel, pod: Pod) -> Explanation:
     """Explain the decision for any pod. One that has a node is taken off it first."""
     return explain_decision(cluster, pod, *decide(cluster, pod))
 
 
-def decide(cluster: SimulatedCluster, pod: Pod) -> tuple[DecisionView, Status | None]:
+def decide(cluster: ClusterModel, pod: Pod) -> tuple[DecisionView, Status | None]:
     """The decision for any pod, and its gate. A pod that has a node is taken off it first."""
     if pod.spec.node_name or pod.is_finished:
         pod = cluster.taken_off_its_node(pod)
@@ -161,7 +161,7 @@ def decide(cluster: SimulatedCluster, pod: Pod) -> tuple[DecisionView, Status | 
     return DecisionView(decision, cluster.profiles[decision.profile]), gate
 
 
-def explain_decision(cluster: SimulatedCluster, pod: Pod, view: DecisionView, gate: Status | None) -> Explanation:
+def explain_decision(cluster: ClusterModel, pod: Pod, view: DecisionView, gate: Status | None) -> Explanation:
     """The explanation of a decision. `pod` is the pod as it is, maybe on a node."""
     decision, scores = view.decision, _scores(view)
     return Explanation(

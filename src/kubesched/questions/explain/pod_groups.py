@@ -22,13 +22,13 @@ from kubesched.framework.decision_view import NearMiss
 from kubesched.framework.groups import Placement, PlacementGeneratePlugin, group_of
 from kubesched.framework.status import Status
 from kubesched.questions.explain.explanation import decide
-from kubesched.questions.pools import Pool, one_more, pools_of
+from kubesched.questions.pools import NodePool, one_more, pools_of
 from kubesched.questions.remedies.trial import changed
 from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.groups import messages
 from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
 from kubesched.scheduler.groups.profile import GroupProfile
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 
 MOST_PLACEMENTS = 30
 MOST_POOLS = 6
@@ -85,7 +85,7 @@ class GroupExplanation:
     pools: tuple[PodGroupPoolHelp, ...]
 
 
-def explain_group(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) -> GroupExplanation | None:
+def explain_group(cluster: ClusterModel, pod: Pod, *, with_remedies: bool = True) -> GroupExplanation | None:
     """The group of a pod; None if it has none, or none that waits. The cluster is the same afterwards."""
     group = group_of(pod, cluster.state) if cluster.state.features.pod_groups else None
     if group is None:
@@ -95,7 +95,7 @@ def explain_group(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = 
 
 
 class _Group:
-    def __init__(self, cluster: SimulatedCluster, group: PodGroup, pods: Sequence[Pod]) -> None:
+    def __init__(self, cluster: ClusterModel, group: PodGroup, pods: Sequence[Pod]) -> None:
         self._cluster = cluster
         self._state = cluster.state
         self._group = group
@@ -201,7 +201,7 @@ class _Group:
         found = [help_ for pool in pools_of(self._state)[:MOST_POOLS] if (help_ := self._help(pool)) is not None]
         return sorted(found, key=lambda help_: help_.nodes)
 
-    def _help(self, pool: Pool) -> PodGroupPoolHelp | None:
+    def _help(self, pool: NodePool) -> PodGroupPoolHelp | None:
         """New nodes in one zone: a group may have to stay within it."""
         counts = [(model, nodes) for model in pool.models if (nodes := self._fewest(model))]
         if not counts:

@@ -14,11 +14,11 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.config import SchedulerConfiguration
-from kubesched.questions.placement_tests.case import Case, CaseError, Pool
+from kubesched.questions.edit_text import read_added, read_applied, read_applied_objects, read_scale
+from kubesched.questions.edits import DrainNodes, Edit, RemoveNodes
+from kubesched.questions.hypothetical import apply_hypothetical
+from kubesched.questions.placement_tests.case import Case, CaseError, NodesOfCase
 from kubesched.questions.sources.snapshot import open_snapshot
-from kubesched.questions.what_if.change import Change, applied
-from kubesched.questions.what_if.node_changes import Drain, Lose
-from kubesched.questions.what_if.reading import read_added, read_applied, read_applied_objects, read_scale
 from kubesched.simulate.manifests import load
 
 _CAPACITY = {"cpu": "4", "memory": "8Gi", "pods": "110"}
@@ -30,14 +30,14 @@ def objects_of(case: Case) -> tuple[KubeObject, ...]:
     with located(case.place):
         objects = _cluster(case)
         for file in content.manifests:
-            objects = read_applied(case.path(file), objects).apply(objects)
+            objects = apply_hypothetical(objects, [read_applied(case.path(file), objects)])
         if content.objects:
-            objects = read_applied_objects(content.objects, "objects", objects).apply(objects)
-        changes: list[Change] = [read_scale(text) for text in content.changes.scale]
-        changes += [read_added(text) for text in content.changes.add]
-        changes += [Lose(content.changes.lose)] if content.changes.lose else []
-        changes += [Drain(content.changes.drain)] if content.changes.drain else []
-        return applied(objects, changes)
+            objects = apply_hypothetical(objects, [read_applied_objects(content.objects, "objects", objects)])
+        edits: list[Edit] = [read_scale(text) for text in content.changes.scale]
+        edits += [read_added(text) for text in content.changes.add]
+        edits += [RemoveNodes(content.changes.lose)] if content.changes.lose else []
+        edits += [DrainNodes(content.changes.drain)] if content.changes.drain else []
+        return apply_hypothetical(objects, edits)
 
 
 def settings_of(case: Case, default: SchedulerConfiguration) -> SchedulerConfiguration:
@@ -77,10 +77,11 @@ def _cluster(case: Case) -> tuple[KubeObject, ...]:
         if name in taken:
             raise CaseError(f"cluster.nodes: there is a node {name} already")
         taken.add(name)
-    return read_applied_objects(built, "cluster.nodes", objects).apply(objects) if built else objects
+    edits = [read_applied_objects(built, "cluster.nodes", objects)] if built else []
+    return apply_hypothetical(objects, edits)
 
 
-def nodes_of(pool: Pool) -> list[Object]:
+def nodes_of(pool: NodesOfCase) -> list[Object]:
     """The nodes of a pool: `web-1`, `web-2`; of a single one the name is that of the pool."""
     found = []
     for i in range(pool.count):

@@ -26,7 +26,7 @@ class CaseError(UserError):
     """Cases that cannot be read: the file, the document, the field, and what was expected."""
 
 
-class Pool(Record, frozen=True):
+class NodesOfCase(Record, frozen=True):
     """Nodes that are alike: so many, in turns in these zones."""
 
     name: str
@@ -42,7 +42,7 @@ class CaseCluster(Record, frozen=True):
 
     files: tuple[str, ...] = ()
     """Manifests, directories, a snapshot; relative to the file of the case."""
-    nodes: tuple[Pool, ...] = ()
+    nodes: tuple[NodesOfCase, ...] = ()
 
 
 class CaseChanges(Record, frozen=True):

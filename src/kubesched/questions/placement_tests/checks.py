@@ -11,13 +11,14 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
+from kubesched.questions.edits import RemoveNodes
 from kubesched.questions.explain.explanation import explain_pod
+from kubesched.questions.hypothetical import apply_hypothetical
 from kubesched.questions.placement_tests.case import AtMost, Expectation, Labels, SpreadOver
-from kubesched.questions.what_if.node_changes import Lose
-from kubesched.questions.what_if.outcome import Outcome, outcome
+from kubesched.questions.what_if.outcome import ClusterOutcome, outcome
 from kubesched.simulate.capacity import capacity, model_of
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.draining import label_of
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.nodes import label_of
 
 _NAMED = 5
 _REASONS = 6
@@ -39,10 +40,10 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Found:
+class ScheduledCluster:
     """A cluster on which all pods have been scheduled."""
 
-    outcome: Outcome
+    outcome: ClusterOutcome
     settings: SchedulerConfiguration
     seed: int = 0
     plugins: Registry | None = None
@@ -54,9 +55,9 @@ class Found:
     def node(self, pod: Pod) -> Node:
         return self.outcome.nodes[pod.spec.node_name]
 
-    def cluster(self) -> SimulatedCluster:
+    def cluster(self) -> ClusterModel:
         """A new one, to ask."""
-        return SimulatedCluster(self.outcome.settled, self.settings, seed=self.seed, plugins=self.plugins)
+        return ClusterModel(self.outcome.settled, self.settings, seed=self.seed, plugins=self.plugins)
 
 
 def is_meant(pod: Pod, expectation: Expectation) -> bool:
@@ -67,7 +68,7 @@ def is_meant(pod: Pod, expectation: Expectation) -> bool:
     )
 
 
-def checks(found: Found, expectation: Expectation) -> list[Check]:
+def checks(found: ScheduledCluster, expectation: Expectation) -> list[Check]:
     """Every check that the expectation asks for."""
     return list(_Checker(found, expectation).checks())
 
@@ -75,7 +76,7 @@ def checks(found: Found, expectation: Expectation) -> list[Check]:
 class _Checker:
     """The checks of one expectation."""
 
-    def __init__(self, found: Found, expectation: Expectation) -> None:
+    def __init__(self, found: ScheduledCluster, expectation: Expectation) -> None:
         self._found = found
         self._it = expectation
         self._pods = found.pods(expectation)
@@ -205,7 +206,7 @@ class _Checker:
         problems = []
         domains = sorted({value for node in self._found.outcome.nodes.values() if (value := label_of(node, key))})
         for domain in domains:
-            left = Lose((f"{key}={domain}",)).apply(self._found.outcome.settled)
+            left = apply_hypothetical(self._found.outcome.settled, [RemoveNodes((f"{key}={domain}",))])
             after = outcome(left, self._found.settings, seed=self._found.seed, plugins=self._found.plugins)
             for name in self._pods:
                 pod, reason = after.pods.get(name, (None, "it is gone"))
@@ -242,7 +243,7 @@ def _cut(lines: tuple[str, ...]) -> tuple[str, ...]:
     return lines if len(lines) <= _NAMED + 1 else (*lines[:_NAMED], f"and {len(lines) - _NAMED} more")
 
 
-def _why(cluster: SimulatedCluster, pod: Pod) -> tuple[str, ...]:
+def _why(cluster: ClusterModel, pod: Pod) -> tuple[str, ...]:
     """The decision about the pod as if it had still to be made. The cluster is without the pod afterwards."""
     found = explain_pod(cluster, pod)
     groups: dict[str, list[str]] = {}

@@ -26,9 +26,9 @@ from kubesched.questions.placement_tests.case import (
     Expectation,
     SpreadOver,
 )
-from kubesched.questions.placement_tests.checks import Found, checks
+from kubesched.questions.placement_tests.checks import ScheduledCluster, checks
 from kubesched.questions.what_if.outcome import outcome
-from kubesched.simulate.draining import label_of
+from kubesched.simulate.nodes import label_of
 
 replace = msgspec.structs.replace
 
@@ -53,13 +53,13 @@ def first_case(file: str, cluster: str, default: SchedulerConfiguration) -> str:
     )
     case = Case(file=file, number=1, content=content)
     settings = settings_of(case, default)
-    found = Found(outcome(objects_of(case), settings), settings)
+    found = ScheduledCluster(outcome(objects_of(case), settings), settings)
     expectations = [_true_of(found, meant) for meant in _largest(found)]
     expected = tuple(expectations) or (Expectation(fits=1),)
     return _HEAD + yaml.safe_dump(msgspec.to_builtins(replace(content, expect=expected)), sort_keys=False)
 
 
-def _true_of(found: Found, meant: Expectation) -> Expectation:
+def _true_of(found: ScheduledCluster, meant: Expectation) -> Expectation:
     """All that is worth holding on to, and true."""
     expectation = meant
     for field, value in _candidates(found, meant):
@@ -68,7 +68,7 @@ def _true_of(found: Found, meant: Expectation) -> Expectation:
     return expectation
 
 
-def _largest(found: Found) -> list[Expectation]:
+def _largest(found: ScheduledCluster) -> list[Expectation]:
     """The workloads with most pods, each by the namespace and the labels that its pods share."""
     members: dict[tuple[str, str, str], list[Pod]] = {}
     for pod, _ in found.outcome.pods.values():
@@ -88,7 +88,7 @@ def _shared(pods: list[Pod]) -> dict[str, str]:
     return {key: value for key, value in sorted(common) if not key.endswith(_PASSING)}
 
 
-def _candidates(found: Found, meant: Expectation) -> Iterator[tuple[str, Any]]:
+def _candidates(found: ScheduledCluster, meant: Expectation) -> Iterator[tuple[str, Any]]:
     """Fields of an expectation, and values that may be true."""
     nodes = [found.node(pod) for pod, _ in found.pods(meant).values() if pod.spec.node_name]
     yield "pending", False

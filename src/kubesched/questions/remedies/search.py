@@ -31,7 +31,7 @@ from kubesched.questions.remedies.cluster_options import (
 )
 from kubesched.questions.remedies.remedy import Remedies, Remedy, RemedyStep, changes_of, describe
 from kubesched.questions.remedies.trial import TrialOutcome, Trials
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.columns import Int64, Rows
 
 MOST_OF_A_KIND = 3
@@ -44,7 +44,7 @@ def trials_for(nodes: int) -> int:
     return 100 + 1_500_000 // max(nodes, 1000)
 
 
-def remedies(cluster: SimulatedCluster, pod: Pod, *, out_of_time: Callable[[], bool] = lambda: False) -> Remedies:
+def remedies(cluster: ClusterModel, pod: Pod, *, out_of_time: Callable[[], bool] = lambda: False) -> Remedies:
     """What would help a pod that is pending and fits nowhere. The cluster is the same afterwards.
 
     `out_of_time` is asked before each proposal is tried: what was found until then is the answer.
@@ -71,7 +71,7 @@ def _listed_remedies(plugin: AdvicePlugin, cycle: Cycle, nearest: Nodes, only_he
 
 
 class _Search:
-    def __init__(self, cluster: SimulatedCluster, pod: Pod, out_of_time: Callable[[], bool]) -> None:
+    def __init__(self, cluster: ClusterModel, pod: Pod, out_of_time: Callable[[], bool]) -> None:
         self._pod = pod
         most = trials_for(cluster.state.nodes.live_count)
         self._trials = Trials(cluster, pod, most=most, out_of_time=out_of_time)

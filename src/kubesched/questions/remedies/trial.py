@@ -20,7 +20,7 @@ from kubesched.framework.decision_view import DecisionView
 from kubesched.framework.engine import Engine
 from kubesched.questions.remedies.remedy import changes_of
 from kubesched.questions.trial import Trial
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.columns import Int64
 
 OUTSIDE = 1
@@ -41,7 +41,7 @@ class TrialOutcome(NamedTuple):
 class Trials:
     """Changes for one pending pod, tried one after another, until they are over."""
 
-    def __init__(self, cluster: SimulatedCluster, pod: Pod, *, most: int, out_of_time: Callable[[], bool]) -> None:
+    def __init__(self, cluster: ClusterModel, pod: Pod, *, most: int, out_of_time: Callable[[], bool]) -> None:
         self.cluster = cluster
         self.state = cluster.state
         self.pod = pod
@@ -111,7 +111,7 @@ def _without_preemption(pod: Pod) -> Pod:
 
 
 @contextmanager
-def changed(cluster: SimulatedCluster, changes: Iterable[Change[KubeObject]]) -> Iterator[None]:
+def changed(cluster: ClusterModel, changes: Iterable[Change[KubeObject]]) -> Iterator[None]:
     """The cluster with these changes, for as long as the context lasts."""
     with Trial(cluster) as trial:
         for change in changes:

@@ -23,7 +23,7 @@ from kubesched.kube.errors import ApiStatusError, KubeError, UnreadableAnswerErr
 from kubesched.kube.listing import listed_in_pages
 from kubesched.kube.transport import user_agent
 from kubesched.questions.sources import configuration
-from kubesched.questions.sources.reading import ClusterReading, FoundConfiguration, Unreadable
+from kubesched.questions.sources.reading import ClusterReading, FoundConfiguration, UnreadableKind
 from kubesched.simulate.kinds import kinds_read
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ class LiveCluster:
             if progress is not None:
                 progress(self._count)
 
-        async def listed(name: str, resource: Resource, codec: Codec[Any]) -> list[Any] | Unreadable:
+        async def listed(name: str, resource: Resource, codec: Codec[Any]) -> list[Any] | UnreadableKind:
             try:
                 return (await listed_in_pages(source_of(client, resource), codec, arrived=arrived))[0]
             except ApiStatusError as error:
@@ -150,12 +150,12 @@ class LiveCluster:
                         f"{self.origin}: without {resource.plural} there is no answer: {error}",
                         f"the rights that are needed are in {ROLE}",
                     ) from None
-                return Unreadable.of(name)
+                return UnreadableKind.of(name)
             except UnreadableAnswerError as error:
                 raise LiveClusterError(f"{self.origin}: {resource.path}: {error}") from None
 
         kinds = kinds_read(workloads=workloads)
-        wanted: dict[str, Coroutine[Any, Any, list[Any] | Unreadable]] = {
+        wanted: dict[str, Coroutine[Any, Any, list[Any] | UnreadableKind]] = {
             name: listed(name, kind.resource, codec_of(kind.resource, kind.record)) for name, kind in kinds.items()
         }
         wanted |= {name: listed(name, resource, DictCodec()) for name, resource in _resources(custom).items()}
@@ -164,12 +164,12 @@ class LiveCluster:
         objects: dict[str, tuple[KubeObject, ...]] = {
             name: tuple(answer) if name in kinds else tuple(read_custom(name, content) for content in answer)
             for name, answer in answers.items()
-            if not isinstance(answer, Unreadable)
+            if not isinstance(answer, UnreadableKind)
         }
         return ClusterReading(
             origin=self.origin,
             objects=objects,
-            unreadable=tuple(answer for answer in answers.values() if isinstance(answer, Unreadable)),
+            unreadable=tuple(answer for answer in answers.values() if isinstance(answer, UnreadableKind)),
             server_version=version,
             taken_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             configuration=found,

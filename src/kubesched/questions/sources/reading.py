@@ -39,14 +39,14 @@ CONSEQUENCES = {
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableKind:
     """A kind that could not be read."""
 
     kind: str
     consequence: str
 
     @classmethod
-    def of(cls, kind: str) -> Unreadable:
+    def of(cls, kind: str) -> UnreadableKind:
         return cls(kind, CONSEQUENCES.get(kind, "plugins that wait for it see none"))
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class ClusterReading:
     origin: str
     """What messages call it: the context and the server, or the file."""
     objects: Objects
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableKind, ...] = ()
     server_version: str = ""
     taken_at: str = ""
     """In UTC, as Kubernetes writes times."""

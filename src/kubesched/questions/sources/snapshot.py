@@ -20,7 +20,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.kube.decoding import RecordCodec
 from kubesched.kube.errors import KubeError
 from kubesched.questions.output import API_VERSION
-from kubesched.questions.sources.reading import ClusterReading, FoundConfiguration, Objects, Unreadable
+from kubesched.questions.sources.reading import ClusterReading, FoundConfiguration, Objects, UnreadableKind
 from kubesched.scheduler.recording.secrets import opened_for_owner
 from kubesched.simulate.kinds import WORKLOADS
 
@@ -80,7 +80,7 @@ class Snapshot:
         return ClusterReading(
             origin=self.file,
             objects=objects,
-            unreadable=tuple(map(Unreadable.of, document.unreadable)),
+            unreadable=tuple(map(UnreadableKind.of, document.unreadable)),
             server_version=document.server_version,
             taken_at=document.taken_at,
             configuration=self.configuration(),

@@ -23,7 +23,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PodLeftWaiting:
     """A pod that has no node because of the changes."""
 
     pod: str
@@ -116,7 +116,7 @@ class Upgraded:
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class WhatIfAnswer:
     """The difference that changes to a cluster make."""
 
     changes: tuple[str, ...]
@@ -124,7 +124,7 @@ class WhatIf:
     moved: tuple[Moved, ...]
     placed: tuple[Moved, ...]
     """Pods that have a node only because of the changes: those that waited, and new ones."""
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[PodLeftWaiting, ...]
     gone: tuple[str, ...]
     """Pods that are there no longer, and that nobody makes anew."""
     evictions: tuple[Preempted, ...]
@@ -147,9 +147,9 @@ class WhatIf:
         return not (self.moved or self.placed or self.waiting or self.gone or self.evictions)
 
     @property
-    def reasons(self) -> list[tuple[str, list[Waiting]]]:
+    def reasons(self) -> list[tuple[str, list[PodLeftWaiting]]]:
         """Waiting pods by the reason, that of most pods first."""
-        groups: dict[str, list[Waiting]] = {}
+        groups: dict[str, list[PodLeftWaiting]] = {}
         for each in self.waiting:
             groups.setdefault(each.reason, []).append(each)
         return sorted(groups.items(), key=lambda group: -len(group[1]))

@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.api.well_known import ZONE
 from kubesched.api.workloads import PodDisruptionBudget
 from kubesched.questions.what_if.answer import (
     BudgetOutcome,
     Count,
     Fullness,
+    GroupOutcome,
     Moved,
+    PodLeftWaiting,
     ShareChange,
     Upgraded,
-    Waiting,
-    WhatIf,
+    WhatIfAnswer,
     WorkloadSpread,
 )
-from kubesched.questions.what_if.group_outcomes import group_outcomes
-from kubesched.questions.what_if.outcome import Outcome
-from kubesched.simulate.budgets import Budgets
+from kubesched.questions.what_if.outcome import ClusterOutcome
+from kubesched.simulate.budgets import BudgetTracker
 from kubesched.simulate.meter import NO_ZONE
 from kubesched.simulate.report import Preempted, SimulationReport, Utilisation, figures_of, spread_of
 
 
 def difference(
-    before: Outcome, after: Outcome, changes: Sequence[str], *, seed: int = 0, upgrade: Upgraded | None = None
-) -> WhatIf:
+    before: ClusterOutcome,
+    after: ClusterOutcome,
+    changes: Sequence[str],
+    *,
+    seed: int = 0,
+    upgrade: Upgraded | None = None,
+) -> WhatIfAnswer:
     """What is different afterwards. Daemons come and go with their nodes: only those that wait are told of."""
     moved: list[Moved] = []
     placed: list[Moved] = []
-    waiting: list[Waiting] = []
+    waiting: list[PodLeftWaiting] = []
     given = {obj.key: obj for obj in before.objects if isinstance(obj, Pod)}
     for key, (pod, reason) in after.pods.items():
         # One that is evicted either way is not new: it was where it is given.
@@ -41,14 +47,14 @@ def difference(
         runs = key in given and bool(given[key].spec.node_name)
         is_new, unmanaged = earlier is None, runs and pod.metadata.controller is None
         if not is_on and (is_new or was_on):
-            waiting.append(Waiting(key, was_on, reason, is_new, unmanaged))
+            waiting.append(PodLeftWaiting(key, was_on, reason, is_new, unmanaged))
         elif was_on and is_on != was_on:
             moved.append(Moved(key, was_on, is_on, unmanaged=unmanaged))
         elif is_on and not was_on and not (is_new and _is_daemon(pod)):
             placed.append(Moved(key, "", is_on, is_new, unmanaged))
     gone = [key for key, (pod, _) in before.pods.items() if key not in after.pods and not _is_daemon(pod)]
     first, then = before.report, after.report
-    return WhatIf(
+    return WhatIfAnswer(
         changes=tuple(changes),
         seed=seed,
         moved=tuple(sorted(moved, key=lambda each: each.pod)),
@@ -81,13 +87,13 @@ def _new_evictions(before: Iterable[Preempted], after: Iterable[Preempted]) -> t
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
-def _budgets(before: Outcome, after: Outcome) -> Iterable[BudgetOutcome]:
+def _budgets(before: ClusterOutcome, after: ClusterOutcome) -> Iterable[BudgetOutcome]:
     """Those that the changes matter to."""
     guards = [obj for obj in after.objects if isinstance(obj, PodDisruptionBudget)]
     if not guards:
         return
-    first = Budgets(guards, (pod for pod, _ in before.pods.values()))
-    then = Budgets(guards, (pod for pod, _ in after.pods.values()))
+    first = BudgetTracker(guards, (pod for pod, _ in before.pods.values()))
+    then = BudgetTracker(guards, (pod for pod, _ in after.pods.values()))
     leaving: Counter[str] = Counter()
     for key, (pod, _) in before.pods.items():
         now = after.pods.get(key)
@@ -130,7 +136,7 @@ def _spread(before: SimulationReport, after: SimulationReport) -> dict[str, Shar
     return _changes(*sides)
 
 
-def _workloads(before: Outcome, after: Outcome) -> Iterable[WorkloadSpread]:
+def _workloads(before: ClusterOutcome, after: ClusterOutcome) -> Iterable[WorkloadSpread]:
     """Those of which another number of pods is in some zone."""
     first, then = _zones_of_workloads(before), _zones_of_workloads(after)
     for workload in sorted({*first, *then}):
@@ -140,7 +146,7 @@ def _workloads(before: Outcome, after: Outcome) -> Iterable[WorkloadSpread]:
             yield WorkloadSpread(workload, {zone: Count(was[zone], is_now[zone]) for zone in zones})
 
 
-def _zones_of_workloads(side: Outcome) -> dict[str, Counter[str]]:
+def _zones_of_workloads(side: ClusterOutcome) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for pod, _ in side.pods.values():
         owner, node = pod.metadata.controller, side.nodes.get(pod.spec.node_name)
@@ -148,3 +154,52 @@ def _zones_of_workloads(side: Outcome) -> dict[str, Counter[str]]:
             zone = node.metadata.labels.get(ZONE, NO_ZONE)
             found.setdefault(f"{pod.namespace}/{owner.kind.lower()}/{owner.name}", Counter())[zone] += 1
     return found
+
+
+_Members = dict[str, tuple[Pod, str]]
+"""The pods of a group with the reasons of those that wait, by the names that they had at first."""
+
+
+def group_outcomes(before: ClusterOutcome, after: ClusterOutcome) -> tuple[GroupOutcome, ...]:
+    """Those that the changes matter to. None if groups are not scheduled as such."""
+    return tuple(sorted(_told(before, after), key=lambda each: (each.runs, each.group))) if after.has_groups else ()
+
+
+def _told(before: ClusterOutcome, after: ClusterOutcome) -> Iterator[GroupOutcome]:
+    first, then = _members(before), _members(after)
+    for group in after.settled:
+        if not isinstance(group, PodGroup):
+            continue
+        was, is_now = first.get(group.key, {}), then.get(group.key, {})
+        nodes, nodes_now = _nodes(was), _nodes(is_now)
+        if nodes == nodes_now and was.keys() == is_now.keys():
+            continue
+        yield GroupOutcome(
+            group.key,
+            group.min_count,
+            len(is_now),
+            len(nodes),
+            len(nodes_now),
+            sum(key in nodes and nodes[key] != node for key, node in nodes_now.items()),
+            len(nodes_now) >= group.min_count,
+            _reason(group, is_now),
+        )
+
+
+def _reason(group: PodGroup, members: _Members) -> str:
+    """What the condition of a group says that was tried; else what its pods say."""
+    waiting = [reason for pod, reason in members.values() if not pod.spec.node_name]
+    said = [condition.message for condition in group.status.conditions if condition.status == "False"]
+    return next(filter(None, (*said, *waiting)), "") if waiting else ""
+
+
+def _members(side: ClusterOutcome) -> dict[str, _Members]:
+    found: dict[str, _Members] = {}
+    for key, (pod, reason) in side.pods.items():
+        if group := group_key(pod):
+            found.setdefault(group, {})[key] = (pod, reason)
+    return found
+
+
+def _nodes(members: _Members) -> dict[str, str]:
+    return {key: pod.spec.node_name for key, (pod, _) in members.items() if pod.spec.node_name}

@@ -16,7 +16,7 @@ from kubesched.simulate.simulation import Progress, Simulation
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClusterOutcome:
     """A cluster once all that can happen has happened."""
 
     objects: tuple[KubeObject, ...]
@@ -39,11 +39,11 @@ def outcome(
     plugins: Registry | None = None,
     upgrade: RollingUpgrade | None = None,
     progress: Progress | None = None,
-) -> Outcome:
+) -> ClusterOutcome:
     """Simulate a cluster to the end."""
     given = tuple(objects)
     simulation = Simulation(given, settings, seed=seed, plugins=plugins, operation=upgrade)
     report = simulation.run(progress)
     nodes = {node.name: node for node in simulation.objects(Node)}
     pods, settled = simulation.pods_at_the_end(), simulation.objects_at_the_end()
-    return Outcome(given, report, pods, nodes, settled, settings.features.pod_groups)
+    return ClusterOutcome(given, report, pods, nodes, settled, settings.features.pod_groups)

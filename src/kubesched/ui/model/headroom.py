@@ -14,7 +14,7 @@ from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from kubesched.state.columns import Bool, Int64
 from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
-from kubesched.ui.model.observed import Observed, one_more
+from kubesched.ui.model.observed import ObservedCluster, one_more
 
 _SHAPES = 6
 _PLENTY = 1_000_000
@@ -43,7 +43,7 @@ class WorkloadRoom:
 class HeadroomModel:
     """Counts room on columns."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: ObservedCluster) -> None:
         self._observed = observed
 
     def rooms(self) -> list[WorkloadRoom]:

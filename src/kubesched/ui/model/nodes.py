@@ -17,7 +17,7 @@ from kubesched.state.columns import Float, Int64, ResourceIds
 from kubesched.state.pods import PlacedPod
 from kubesched.ui.model.headroom import HeadroomModel, rounded_amount, workload_of
 from kubesched.ui.model.node_map import flags_of
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.pending import PendingModel
 
 PAGE = 100
@@ -111,7 +111,7 @@ class Slices:
 class NodeModel:
     """Looks nodes up."""
 
-    def __init__(self, observed: Observed, pending: PendingModel, headroom: HeadroomModel) -> None:
+    def __init__(self, observed: ObservedCluster, pending: PendingModel, headroom: HeadroomModel) -> None:
         self._observed = observed
         self._state = observed.state
         self._pending = pending

@@ -17,7 +17,7 @@ from kubesched.questions.explain.explanation import Cause, cause_of
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.simulate.cluster import created_at
 from kubesched.state.facts import PodFacts
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 
 PAGE = 100
 _EXAMPLES = 4
@@ -108,7 +108,7 @@ _ITS_TURN = Cause(WAITS_FOR_ITS_TURN)
 class PendingModel:
     """Groups pods that wait. Where the scheduler has said why, its word counts; elsewhere the engine is asked."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: ObservedCluster) -> None:
         self._observed = observed
         self._asked: dict[PodFacts, tuple[float, Cause]] = {}
         """Answers of the engine, and when they were given."""

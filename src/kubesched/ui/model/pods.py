@@ -21,7 +21,7 @@ from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.kinds import ReadAs, kind_of
 from kubesched.ui.model.decisions import DecisionEntry
 from kubesched.ui.model.headroom import workload_of
-from kubesched.ui.model.observed import Observed, one_more
+from kubesched.ui.model.observed import ObservedCluster, one_more
 from kubesched.ui.model.pending import PendingModel, PendingPodLine
 from kubesched.ui.model.verdict import PodVerdict, page_verdict
 
@@ -77,7 +77,7 @@ class SearchResults:
 class PodModel:
     """Looks pods up."""
 
-    def __init__(self, observed: Observed, pending: PendingModel) -> None:
+    def __init__(self, observed: ObservedCluster, pending: PendingModel) -> None:
         self._observed = observed
         self._pending = pending
 

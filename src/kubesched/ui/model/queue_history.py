@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.ui.model.decisions import Latency, PreemptionEntry
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster
 
 _SAMPLES = 900
 _SLOWEST = 10
@@ -62,7 +62,7 @@ class QueueView:
 class QueueHistory:
     """Takes samples and shows them."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: ObservedCluster) -> None:
         self._observed = observed
         self._samples: deque[QueueSample] = deque(maxlen=_SAMPLES)
 

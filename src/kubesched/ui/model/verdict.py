@@ -11,7 +11,7 @@ from kubesched.framework.decision_view import DecisionView, FilterStep, NearMiss
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
-from kubesched.simulate.preemption import Eviction, chosen_eviction
+from kubesched.simulate.preemption import ProposedEviction, chosen_eviction
 
 MOST_MISSES = 8
 _SCORED = 12
@@ -68,7 +68,7 @@ class PodVerdict:
     """Only of a pod that fits nowhere."""
     ranking: Ranking | None
     lead: ScoreLead | None
-    eviction: Eviction | None
+    eviction: ProposedEviction | None
 
 
 def page_verdict(view: DecisionView, gate: Status | None = None) -> PodVerdict:

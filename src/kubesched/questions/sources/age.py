@@ -38,7 +38,7 @@ class NotReadyError(UserError):
     """The cluster has not been read yet; the lines say what is missing."""
 
 
-class Followed(Protocol):
+class ClusterFeed(Protocol):
     """Where a cluster comes from, as far as answers tell it."""
 
     def age(self) -> ClusterAge:

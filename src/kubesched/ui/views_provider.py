@@ -1,4 +1,4 @@
-"""A scheduler at work in a thread of its own: the page asks it there, and leaves it alone when nobody looks."""
+"""How the page gets at what it shows: on the event loop where it is served, or in the thread of a scheduler at work."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
 
-from kubesched.ui.model.observed import Observed
-from kubesched.ui.shown import keep_sampling
-from kubesched.ui.views import Views
+from kubesched.ui.model.observed import ObservedCluster
+from kubesched.ui.views import PageViews
 
+_SAMPLE_SECONDS = 1.0
 LINGER = 10.0
 """Seconds after the last question until the page lets go of the scheduler."""
 SHARE = 0.008
@@ -21,6 +22,48 @@ AT_A_STRETCH = 0.03
 LONGEST_PAUSE = 1.0
 
 T = TypeVar("T")
+
+Ask = Callable[[Callable[[PageViews], Any]], Awaitable[Any]]
+
+
+class ViewsProvider(Protocol):
+    """Views, which are to be touched only where the cluster lives: so questions are handed over."""
+
+    async def ask(self, question: Callable[[PageViews], T]) -> T:
+        """The answer to a question, asked between two things that happen to the cluster."""
+
+    def looking(self) -> AbstractContextManager[None]:
+        """As long as it lasts somebody looks, and what happens is measured."""
+
+
+class LocalViews:
+    """A cluster that lives on this event loop."""
+
+    def __init__(self, views: Callable[[], PageViews]) -> None:
+        """`views` are those of the moment: of a recording, others after a step back."""
+        self._views = views
+
+    async def ask(self, question: Callable[[PageViews], T]) -> T:
+        return question(self._views())
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[None]:
+        log = self._views().observed.log
+        if log is None:
+            yield
+            return
+        log.viewers += 1
+        try:
+            yield
+        finally:
+            log.viewers -= 1
+
+
+async def keep_sampling(ask: Ask) -> None:
+    """Note every second who is where in the queue, for ever."""
+    while True:
+        await ask(lambda views: views.queue.sample())
+        await asyncio.sleep(_SAMPLE_SECONDS)
 
 
 class Allowance:
@@ -42,21 +85,21 @@ class Allowance:
         return min(max(-self._left, 0.0) / self._share, LONGEST_PAUSE)
 
 
-class AtWork:
-    """Questions are carried to the thread. The first attaches the page to the scheduler; a while after the last, when
-    no page is open, it is detached again, and nothing is left that the scheduler would have to keep up."""
+class SchedulerThreadViews:
+    """Carries questions to the thread of a scheduler at work. The first attaches the page to the scheduler; a while
+    after the last, when no page is open, it is detached, and the scheduler has nothing to keep up for it."""
 
     def __init__(
         self,
-        attach: Callable[[], Observed],
-        detach: Callable[[Observed], None],
+        attach: Callable[[], ObservedCluster],
+        detach: Callable[[ObservedCluster], None],
         call: Callable[[Callable[[], Any]], Awaitable[Any]],
     ) -> None:
         """`attach` and `detach` are called in the thread, by `call`."""
         self._attach = attach
         self._detach = detach
         self._call = call
-        self._views: Views | None = None
+        self._views: PageViews | None = None
         """Touched in the thread only."""
         self._allowance = Allowance()
         self._is_busy = False
@@ -65,16 +108,16 @@ class AtWork:
         self._sampling: asyncio.Task[None] | None = None
         self._ends: set[asyncio.Task[None]] = set()
 
-    async def ask(self, question: Callable[[Views], T]) -> T:
+    async def ask(self, question: Callable[[PageViews], T]) -> T:
         self._stay()
         if self._sampling is None:
-            self._sampling = asyncio.create_task(keep_sampling(_Unnoticed(self)), name="queue history")
+            self._sampling = asyncio.create_task(keep_sampling(self.ask_unnoticed), name="queue history")
         try:
             return await self.ask_unnoticed(question)
         finally:
             self._leave_later()
 
-    async def ask_unnoticed(self, question: Callable[[Views], T]) -> T:
+    async def ask_unnoticed(self, question: Callable[[PageViews], T]) -> T:
         """The same, but nobody looks because of it."""
         if self._is_busy and (pause := self._allowance.pause()) > 0:
             await asyncio.sleep(pause)
@@ -103,12 +146,12 @@ class AtWork:
             self._sampling = None
         await self._call(self._let_go)
 
-    def _asked(self, question: Callable[[Views], T]) -> tuple[T | None, Exception | None, float, float, bool]:
+    def _asked(self, question: Callable[[PageViews], T]) -> tuple[T | None, Exception | None, float, float, bool]:
         """The answer or the error, the CPU time it took, that of all so far, and whether there are pods to try."""
         began = time.thread_time()
         answer, error = None, None
         if self._views is None:
-            self._views = Views(self._attach())
+            self._views = PageViews(self._attach())
         try:
             answer = question(self._views)
         except Exception as raised:
@@ -135,17 +178,3 @@ class AtWork:
         task = asyncio.create_task(self.stop(), name="page detaches")
         self._ends.add(task)
         task.add_done_callback(self._ends.discard)
-
-
-class _Unnoticed:
-    """Questions that do not count as looking."""
-
-    def __init__(self, at_work: AtWork) -> None:
-        self._at_work = at_work
-
-    async def ask(self, question: Callable[[Views], T]) -> T:
-        return await self._at_work.ask_unnoticed(question)
-
-    @contextlib.contextmanager
-    def looking(self) -> Iterator[None]:
-        yield

@@ -15,10 +15,10 @@ from kubesched.kube.discovered import source_of
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.informers import Informers
 from kubesched.kube.transport import user_agent
+from kubesched.questions.sources.age import Behind, ClusterAge, NotReadyError
 from kubesched.questions.sources.live import ESSENTIAL, ROLE, LiveClusterError
-from kubesched.questions.sources.reading import Unreadable
-from kubesched.serve.age import Behind, ClusterAge, NotReadyError
-from kubesched.serve.cluster import ServedCluster
+from kubesched.questions.sources.reading import UnreadableKind
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import kinds_read
 
 _PATIENCE = 30.0
@@ -33,13 +33,13 @@ class Following:
 
     def __init__(
         self,
-        cluster: ServedCluster,
+        cluster: ClusterModel,
         client: Client,
         kinds: Iterable[Kind],
         *,
         custom: Iterable[str] = (),
         origin: str = "",
-        unreadable: Collection[Unreadable] = (),
+        unreadable: Collection[UnreadableKind] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._informers = Informers(client, cluster.handle, kinds=kinds, custom=custom)
@@ -72,11 +72,11 @@ class Following:
         return ClusterAge(self._origin, "watch", oldest, behind, self.unreadable)
 
 
-async def readable(client: Client, origin: str) -> tuple[list[Kind], list[Unreadable]]:
+async def readable(client: Client, origin: str) -> tuple[list[Kind], list[UnreadableKind]]:
     """The kinds that may be read, of those that the server has; and those that may not. Raises KubeError."""
     answers = await asyncio.gather(*(_is_readable(client, kind, origin) for kind in _FOLLOWED))
     kinds = [kind for kind, answer in zip(_FOLLOWED, answers) if answer is True]
-    denied = [Unreadable.of(kind.resource.kind) for kind, answer in zip(_FOLLOWED, answers) if answer is False]
+    denied = [UnreadableKind.of(kind.resource.kind) for kind, answer in zip(_FOLLOWED, answers) if answer is False]
     return kinds, denied
 
 
@@ -102,7 +102,7 @@ async def _is_readable(client: Client, kind: Kind, origin: str) -> bool | None:
 
 @asynccontextmanager
 async def following(
-    cluster: ServedCluster,
+    cluster: ClusterModel,
     settings: ConnectionSettings,
     environ: Mapping[str, str],
     *,

@@ -1,4 +1,4 @@
-"""What the offline commands have in common: their options, and what they make of them."""
+"""The options of commands that ask about a cluster: which cluster, which configuration, which output."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ import click
 from kubesched import config as configuration
 from kubesched.api.errors import located
 from kubesched.api.node import Node
+from kubesched.cli.cluster_source import ClusterSource, say_configuration, source_options
 from kubesched.cli.input import read, refuse
-from kubesched.cli.source import say_configuration, source, source_options
 from kubesched.config import Features
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.values import MULTIMAP
 from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import Profile, ProfileError, custom_resources
-from kubesched.questions.targets import AskedCluster, asked_cluster
 from kubesched.scheduler import garbage
-from kubesched.simulate.cluster import profiles_of
+from kubesched.simulate.cluster import ClusterModel, profiles_of
 from kubesched.simulate.manifests import Manifests, load
 
 
@@ -93,7 +92,7 @@ def simulation_options(command: F) -> F:
 
 
 @dataclass(frozen=True)
-class Policy:
+class SchedulerConfig:
     """A configuration and its profiles, with all their plugins made."""
 
     file: str | None
@@ -128,9 +127,9 @@ def _loaded(origin: str, text: str, features: Features) -> configuration.Schedul
     return settings
 
 
-def policy_of(config_file: str | None, features: Features) -> Policy:
-    """The policy that was asked for, else that of the scheduler in charge. Raises ConfigError, ProfileError."""
-    found = source().configuration() if config_file is None else None
+def scheduler_config(source: ClusterSource, config_file: str | None, features: Features) -> SchedulerConfig:
+    """The configuration that was asked for, else that of the scheduler in charge. Raises ConfigError, ProfileError."""
+    found = source.configuration() if config_file is None else None
     if found is not None:
         say_configuration(found)
     if found is not None and found.text:
@@ -138,32 +137,36 @@ def policy_of(config_file: str | None, features: Features) -> Policy:
     else:
         settings = settings_of(config_file, features)
     with located(config_file or "configuration", ProfileError):
-        return Policy(config_file, settings, profiles_of(settings))
+        return SchedulerConfig(config_file, settings, profiles_of(settings))
 
 
-def awaited_by(*policies: Policy) -> frozenset[str]:
-    """The resources that matter only because plugins of these policies wait for them."""
-    return frozenset().union(*(policy.custom_resources for policy in policies))
+def awaited_by(*configs: SchedulerConfig) -> frozenset[str]:
+    """The resources that matter only because plugins of these configurations wait for them."""
+    return frozenset().union(*(config.custom_resources for config in configs))
 
 
-def manifests_of(files: Iterable[str], *policies: Policy, workloads: bool = False) -> Manifests:
-    """What is in the files and may matter to one of the policies; or all that is wrong with it."""
+def manifests_of(
+    source: ClusterSource, *configs: SchedulerConfig, more_files: Iterable[str] = (), workloads: bool = False
+) -> Manifests:
+    """The objects of the cluster, and of more files, that may matter to one of the configurations.
+
+    All that is wrong with them ends the command.
+    """
     garbage.collect_seldom()
-    custom = awaited_by(*policies)
-    cluster = source()
-    reading = cluster.read(workloads=workloads, custom=custom)
+    custom = awaited_by(*configs)
+    reading = source.read(workloads=workloads, custom=custom)
     found = load(
-        [file for file in files if file not in cluster.snapshots],
+        [file for file in (*source.files, *more_files) if file not in source.snapshots],
         workloads=workloads,
         custom=custom,
         given=reading.records() if reading is not None else (),
-        given_by=cluster.origin,
+        given_by=source.origin,
     )
     for warning in found.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if not found.objects:
         others = ", ".join(f"{count} {kind}" for kind, count in found.skipped.items())
-        refuse([f"{cluster.origin}: nothing that scheduling looks at{', only ' if others else ''}{others}"])
+        refuse([f"{source.origin}: nothing that scheduling looks at{', only ' if others else ''}{others}"])
     if not any(isinstance(obj, Node) for obj in found.objects):
         where = "the manifests; note that `kubectl get all` leaves them out" if reading is None else "the cluster"
         click.echo(f"There are no nodes in {where}.", err=True)
@@ -181,10 +184,16 @@ def plugin_errors_reported() -> Iterator[None]:
         sys.exit(1)
 
 
-def asked(
-    files: tuple[str, ...], config_file: str | None, features: Features, seed: int
-) -> tuple[AskedCluster, Manifests]:
+def cluster_of(
+    source: ClusterSource,
+    config_file: str | None,
+    features: Features,
+    seed: int,
+    *,
+    more_files: Iterable[str] = (),
+) -> tuple[ClusterModel, Manifests]:
     """The cluster that the options describe, with its workloads; or all that is wrong with them, and the end."""
-    policy = policy_of(config_file, features)
-    manifests = manifests_of(files, policy, workloads=True)
-    return asked_cluster(manifests.objects, policy.settings, seed=seed, profiles=policy.profiles), manifests
+    config = scheduler_config(source, config_file, features)
+    manifests = manifests_of(source, config, more_files=more_files, workloads=True)
+    settings, profiles = config.settings, config.profiles
+    return ClusterModel.with_missing_pods(manifests.objects, settings, seed=seed, profiles=profiles), manifests

@@ -16,29 +16,34 @@ from kubesched.api.pod import Pod, PodStatus
 from kubesched.api.schema import Mistake
 from kubesched.api.storage import StorageClass
 from kubesched.api.workloads import PriorityClass
-from kubesched.questions.targets import AskedCluster, UnknownTargetError
+from kubesched.questions.targets import UnknownTargetError, find_pod
+from kubesched.questions.trial import Trial
 from kubesched.simulate.admission import Admission, Classes
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE, ReadAs, kind_of
 
 _MOST_KEPT = 1024
 
 
-class AskedError(UserError):
+class QuestionRequest(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What is sent to ask."""
+
+
+class RequestError(UserError):
     """What is wrong with a question: a line per field, each beginning with its path."""
 
 
-class Given:
+class RequestObjects:
     """Reads what comes with questions to one cluster. Pods are kept, as programs ask about the same again and again."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: ClusterModel) -> None:
+        self.cluster = cluster
         self._versions: tuple[int, int] | None = None
         self._admission = Admission(Classes())
         self._pods: OrderedDict[tuple[bytes, str], Pod] = OrderedDict()
 
-    def pod(self, raw: msgspec.Raw, path: str, among: AskedCluster) -> Pod:
-        """A new pod from its manifest, or the one of the cluster that a text means. Raises AskedError."""
+    def pod(self, raw: msgspec.Raw, path: str, trial: Trial) -> Pod:
+        """A new pod from its manifest, or the one of the cluster that a text means. Raises RequestError."""
         self._follow_classes()
         key = (bytes(raw), path)
         if key in self._pods:
@@ -47,66 +52,66 @@ class Given:
         try:
             value = msgspec.json.decode(raw)
         except msgspec.DecodeError as error:  # such as text that is not UTF-8
-            raise AskedError(f"{path}: {error}") from None
+            raise RequestError(f"{path}: {error}") from None
         if isinstance(value, str):
-            return self._known(value, path, among)
+            return self._known(value, path, trial)
         pod = self._new(value, path)
         self._pods[key] = pod
         if len(self._pods) > _MOST_KEPT:
             self._pods.popitem(last=False)
         return pod
 
-    def pods(self, raws: Iterable[msgspec.Raw], path: str, among: AskedCluster) -> list[Pod]:
-        """Several pods, none of them twice. AskedError with the mistakes of all of them."""
+    def pods(self, raws: Iterable[msgspec.Raw], path: str, trial: Trial) -> list[Pod]:
+        """Several pods, none of them twice. RequestError with the mistakes of all of them."""
         found: dict[str, Pod] = {}
         lines: list[str] = []
         for i, raw in enumerate(raws):
             try:
-                pod = self.pod(raw, f"{path}[{i}]", among)
-            except AskedError as error:
+                pod = self.pod(raw, f"{path}[{i}]", trial)
+            except RequestError as error:
                 lines += error.lines
                 continue
             if pod.identity in found:
                 lines.append(f"{path}[{i}]: the pod {pod.key} is named twice")
             found[pod.identity] = pod
         if lines:
-            raise AskedError(*lines)
+            raise RequestError(*lines)
         return list(found.values())
 
     def object(self, value: Mapping[str, Any], path: str, *, workloads: bool = False) -> KubeObject:
-        """A new object of any kind that scheduling looks at, or that makes pods. Raises AskedError."""
+        """A new object of any kind that scheduling looks at, or that makes pods. Raises RequestError."""
         self._follow_classes()
         read_as = kind_of(value.get("apiVersion"), value.get("kind"), workloads=workloads)
         if read_as is None:
-            raise AskedError(f"{path}.kind: scheduling does not look at objects of {value['kind']!r}")
+            raise RequestError(f"{path}.kind: scheduling does not look at objects of {value['kind']!r}")
         if isinstance(read_as, Mistake):
-            raise AskedError(_at(path, read_as))
+            raise RequestError(_at(path, read_as))
         metadata = value.get("metadata") or {}
         if not isinstance(metadata, dict):
-            raise AskedError(f"{path}.metadata: expected an object")
+            raise RequestError(f"{path}.metadata: expected an object")
         if read_as.resource.namespaced:
             metadata = {"namespace": DEFAULT_NAMESPACE, **metadata}
         record, mistakes = self._admission.admit(read_as, {**value, "metadata": metadata})
         if record is None:
-            raise AskedError(*(_at(path, mistake) for mistake in mistakes))
+            raise RequestError(*(_at(path, mistake) for mistake in mistakes))
         return record
 
-    def _known(self, text: str, path: str, among: AskedCluster) -> Pod:
+    def _known(self, text: str, path: str, trial: Trial) -> Pod:
         try:
-            found = among.find(text)
+            found = find_pod(self.cluster, text, trial=trial)
         except UnknownTargetError as error:
-            raise AskedError(*(f"{path}: {line}" for line in error.lines)) from None
+            raise RequestError(*(f"{path}: {line}" for line in error.lines)) from None
         self._check_profile(found, path)
         return found
 
     def _new(self, value: Any, path: str) -> Pod:
         """A pod that has no node yet. Its uid is its own, so it may be the manifest of one that is there."""
         if not isinstance(value, dict):
-            raise AskedError(f"{path}: expected the manifest of a pod, or the namespace/name of one that is there")
+            raise RequestError(f"{path}: expected the manifest of a pod, or the namespace/name of one that is there")
         manifest: Object = {"apiVersion": "v1", "kind": "Pod", **value}
         read_as = kind_of(manifest["apiVersion"], manifest["kind"])
         if not isinstance(read_as, ReadAs) or read_as.record is not Pod:
-            raise AskedError(f"{path}.kind: expected a Pod of v1")
+            raise RequestError(f"{path}.kind: expected a Pod of v1")
         metadata = manifest.get("metadata")
         if metadata is None or isinstance(metadata, dict):
             named = dict(metadata or {})
@@ -119,13 +124,15 @@ class Given:
         return replace(made, metadata=metadata, spec=replace(made.spec, node_name=""), status=PodStatus())
 
     def _check_profile(self, pod: Pod, path: str) -> None:
-        if not self._cluster.engine.knows(pod.spec.scheduler_name):
-            known = ", ".join(self._cluster.profiles)
-            raise AskedError(f"{path}.spec.schedulerName: {pod.spec.scheduler_name!r}; there are profiles for {known}")
+        if not self.cluster.engine.knows(pod.spec.scheduler_name):
+            known = ", ".join(self.cluster.profiles)
+            raise RequestError(
+                f"{path}.spec.schedulerName: {pod.spec.scheduler_name!r}; there are profiles for {known}"
+            )
 
     def _follow_classes(self) -> None:
         """Priorities and storage classes are filled in from the classes that there are now."""
-        objects = self._cluster.state.objects
+        objects = self.cluster.state.objects
         versions = objects.version(PriorityClass), objects.version(StorageClass)
         if versions != self._versions:
             self._versions = versions

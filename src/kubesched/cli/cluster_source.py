@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -21,7 +22,6 @@ from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 F = TypeVar("F", bound=Callable[..., Any])
 
 PATIENCE = "2m"
-_META = "kubesched.source"
 
 
 class DurationType(click.ParamType[float | None]):
@@ -40,25 +40,35 @@ class DurationType(click.ParamType[float | None]):
         return seconds or None
 
 
-def _noted(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Keep what was given for `source`, whatever the command makes of it."""
-    ctx.meta.setdefault(_META, {})[parameter.name] = value
-    return value
-
-
 file_option = click.option(
     "-f",
     "--filename",
     "files",
     multiple=True,
-    callback=_noted,
     help="File or directory with manifests, a snapshot, or - for standard input. Can be repeated. "
     "Without it the live cluster is read.",
 )
 
 
 def live_options(command: F) -> F:
-    """Which live cluster is meant."""
+    """Which live cluster is meant. The command gets it as `source`, and the source is closed after the command."""
+
+    @functools.wraps(command)
+    def with_source(
+        *arguments: Any,
+        context: str,
+        kubeconfig: str,
+        request_timeout: float | None,
+        files: tuple[str, ...] = (),
+        **options: Any,
+    ) -> Any:
+        source = ClusterSource(files, context, kubeconfig, request_timeout)
+        try:
+            return command(*arguments, source=source, **options)
+        finally:
+            source.close()
+
+    wrapped: Any = with_source
     for option in (
         click.option(
             "--request-timeout",
@@ -66,32 +76,23 @@ def live_options(command: F) -> F:
             default=PATIENCE,
             show_default=True,
             metavar="DURATION",
-            callback=_noted,
-            expose_value=False,
             help="How long reading the live cluster may take; 0 is no limit.",
         ),
-        click.option(
-            "--context",
-            default="",
-            callback=_noted,
-            expose_value=False,
-            help="Context of the kubeconfig; its current one if not set.",
-        ),
+        click.option("--context", default="", help="Context of the kubeconfig; its current one if not set."),
         click.option(
             "--kubeconfig",
             default="",
             metavar="FILE",
-            callback=_noted,
-            expose_value=False,
             help="Kubeconfig of the live cluster; as for kubectl if not set.",
         ),
     ):
-        command = option(command)
-    return command
+        wrapped = option(wrapped)
+    made: F = wrapped
+    return made
 
 
 def source_options(command: F) -> F:
-    """Files, or the live cluster."""
+    """Files, or the live cluster. The command gets them as `source`."""
     return live_options(file_option(command))
 
 
@@ -99,93 +100,82 @@ namespace_option = click.option(
     "-n",
     "--namespace",
     default="",
-    callback=_noted,
-    expose_value=False,
     help="Namespace of what is named without one; that of the context, or default, if not set.",
 )
 
 
-class Source:
-    """Where the cluster comes from, opened when it is first asked."""
+class ClusterSource:
+    """Where the cluster comes from: files, a snapshot, or a live cluster. It is opened when it is first used."""
 
     def __init__(self, files: tuple[str, ...], context: str, kubeconfig: str, timeout: float | None) -> None:
-        self.snapshots: frozenset[str] = frozenset()
-        """Those of the files that are snapshots."""
-        self._files = files
-        self._snapshot: Snapshot | None = None
-        self.live: LiveCluster | None = None
+        self.files = files
+        self._context = context
+        self._kubeconfig = kubeconfig
+        self._timeout = timeout
+
+    @functools.cached_property
+    def snapshots(self) -> dict[str, Snapshot]:
+        """Those of the files that are snapshots: one at most."""
+        if self.files and (self._context or self._kubeconfig):
+            refuse(["--context and --kubeconfig are for a live cluster, -f is for files: give one or the other"])
+        found = {file: opened for file in self.files if (opened := open_snapshot(file)) is not None}
+        if len(found) > 1:
+            refuse([f"{', '.join(found)}: expected one snapshot at most"])
+        return found
+
+    @functools.cached_property
+    def live(self) -> LiveCluster | None:
         """None where files are meant."""
-        self.namespace = DEFAULT_NAMESPACE
-        if files:
-            if context or kubeconfig:
-                refuse(["--context and --kubeconfig are for a live cluster, -f is for files: give one or the other"])
-            found = {file: opened for file in files if (opened := open_snapshot(file)) is not None}
-            if len(found) > 1:
-                refuse([f"{', '.join(found)}: expected one snapshot at most"])
-            self.snapshots = frozenset(found)
-            self._snapshot = next(iter(found.values()), None)
-            return
+        if self.files:
+            return None
         try:
-            settings = as_kubectl(kubeconfig, context, os.environ)
+            settings = as_kubectl(self._kubeconfig, self._context, os.environ)
         except ConnectionSettingsError as error:
             refuse([*error.lines, "no -f was given, so the live cluster is meant"])
-        name = f"context {context}" if context else ""
-        self.namespace = settings.namespace
-        self.live = LiveCluster(settings, os.environ, name=name, timeout=timeout)
+        name = f"context {self._context}" if self._context else ""
+        return LiveCluster(settings, os.environ, name=name, timeout=self._timeout)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of what is named without one."""
+        return DEFAULT_NAMESPACE if self.live is None else self.live.settings.namespace
 
     @property
     def origin(self) -> str:
         """What messages call it."""
         if self.live is not None:
             return self.live.origin
-        return ", ".join("<stdin>" if file == "-" else file for file in self._files)
+        return ", ".join("<stdin>" if file == "-" else file for file in self.files)
 
     def configuration(self) -> FoundConfiguration | None:
         """The configuration of the scheduler in charge; None where nobody could know it."""
-        opened = self.live or self._snapshot
+        opened = self._opened
         return opened.configuration() if opened is not None else None
+
+    @property
+    def _opened(self) -> LiveCluster | Snapshot | None:
+        return next(iter(self.snapshots.values()), None) or self.live
 
     def read(self, *, workloads: bool = False, custom: Iterable[str] = ()) -> ClusterReading | None:
         """What a live cluster or a snapshot has, with warnings about what it lacks; None if there are only files."""
-        if self.live is not None:
+        opened = self._opened
+        if opened is None:
+            return None
+        if isinstance(opened, LiveCluster):
             with progress_bar("Reading the cluster", every=1) as progress:
-                reading = self.live.read(
+                reading = opened.read(
                     workloads=workloads, custom=custom, progress=progress and (lambda count: progress(count, None))
                 )
-        elif self._snapshot is not None:
-            reading = self._snapshot.read(workloads=workloads, custom=custom)
         else:
-            return None
+            reading = opened.read(workloads=workloads, custom=custom)
         for each in reading.unreadable:
             click.echo(f"Warning: {each}", err=True)
         return reading
 
     def close(self) -> None:
-        if self.live is not None:
-            self.live.close()
-
-
-def source() -> Source:
-    """The cluster that the options of the running command name."""
-    ctx = click.get_current_context()
-    given: dict[str, Any] = ctx.meta.setdefault(_META, {})
-    if "opened" not in given:
-        opened = Source(
-            given.get("files", ()),
-            given.get("context", ""),
-            given.get("kubeconfig", ""),
-            given.get("request_timeout"),
-        )
-        ctx.call_on_close(opened.close)
-        given["opened"] = opened
-    found: Source = given["opened"]
-    return found
-
-
-def namespace() -> str:
-    """The namespace of what is named without one."""
-    given = click.get_current_context().meta.get(_META, {}).get("namespace", "")
-    return given or source().namespace
+        live = self.__dict__.get("live")
+        if live is not None:
+            live.close()
 
 
 def say_configuration(found: FoundConfiguration) -> None:
