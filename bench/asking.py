@@ -8,7 +8,7 @@ from collections.abc import Callable
 from bench import clusters
 from kubesched import config
 from kubesched.api.pod import Pod
-from kubesched.questions.explain import explain
+from kubesched.ask.explain import explain
 from kubesched.simulate.cluster import ClusterModel
 
 NODES, PODS = 5000, 50_000

@@ -12,9 +12,9 @@ from kubesched import config
 from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
+from kubesched.ask.output import plain
+from kubesched.ask.remedies import ObjectChange, Remedy
 from kubesched.framework.decision import Outcome
-from kubesched.questions.output import plain
-from kubesched.questions.remedies import ObjectChange, Remedy
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import schedule
 

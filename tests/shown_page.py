@@ -19,10 +19,10 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node, NodeStatus
 from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kubesched.ask.sources.following import following
 from kubesched.daemon.shadow import Shadow
 from kubesched.kube.connection import as_kubectl
 from kubesched.plugins.registry import all_plugins, in_tree
-from kubesched.questions.sources.following import following
 from kubesched.sandbox.box import Sandbox, SandboxSettings
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, ScenarioCluster, play

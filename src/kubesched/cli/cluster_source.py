@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import click
 
+from kubesched.ask.sources.live import LiveCluster
+from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration
+from kubesched.ask.sources.snapshot import Snapshot, open_snapshot
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import progress_bar
 from kubesched.config import Duration
 from kubesched.kube.connection import as_kubectl
 from kubesched.kube.errors import ConnectionSettingsError
-from kubesched.questions.sources.live import LiveCluster
-from kubesched.questions.sources.reading import ClusterReading, FoundConfiguration
-from kubesched.questions.sources.snapshot import Snapshot, open_snapshot
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from kubesched.ask.what_if.answer import Count, Fullness, Moved, ShareChange, WhatIfAnswer
+from kubesched.ask.wording import counted, listed
 from kubesched.cli.printing import BAD, FAINT, GOOD, heading, print_rows, table
 from kubesched.cli.simulate import moment
-from kubesched.questions.what_if.answer import Count, Fullness, Moved, ShareChange, WhatIfAnswer
-from kubesched.questions.wording import counted, listed
 from kubesched.simulate.report import title_of
 
 _NAMED = 3

@@ -8,6 +8,11 @@ import click
 from rich.text import Text
 
 from kubesched.api.pod import Pod
+from kubesched.ask.answers import ExplanationList, Skipped, answer
+from kubesched.ask.explain import explain as explain_pod
+from kubesched.ask.html import explanation_page, pending_page
+from kubesched.ask.pending import pending_pods
+from kubesched.ask.targets import find_pod
 from kubesched.cli.cluster_options import (
     TEXT,
     cluster_of,
@@ -21,11 +26,6 @@ from kubesched.cli.explanation import ExplanationPrinter, print_pending
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import console, print_plain, print_skipped
 from kubesched.config import Features
-from kubesched.questions.answers import ExplanationList, Skipped, answer
-from kubesched.questions.explain import explain as explain_pod
-from kubesched.questions.html import explanation_page, pending_page
-from kubesched.questions.pending import pending_pods
-from kubesched.questions.targets import find_pod
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 

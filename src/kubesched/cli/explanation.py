@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.layout import Grid, note, paragraph, unbroken
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, heading
-from kubesched.framework.plugin import Section
-from kubesched.questions.explain import ExplainedPod
-from kubesched.questions.explain.explanation import NodeScore
-from kubesched.questions.explain.pod_groups import GroupExplanation
-from kubesched.questions.explain.words import (
+from kubesched.ask.explain import ExplainedPod
+from kubesched.ask.explain.explanation import NodeScore
+from kubesched.ask.explain.pod_groups import GroupExplanation
+from kubesched.ask.explain.words import (
     choice,
     group_reason,
     node_reason,
@@ -24,8 +21,11 @@ from kubesched.questions.explain.words import (
     what_would_help,
     which,
 )
-from kubesched.questions.pending import PendingGroup, PendingPods
-from kubesched.questions.wording import counted, listed
+from kubesched.ask.pending import PendingGroup, PendingPods
+from kubesched.ask.wording import counted, listed
+from kubesched.cli.layout import Grid, note, paragraph, unbroken
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, heading
+from kubesched.framework.plugin import Section
 from kubesched.simulate.preemption import PreemptionProposal, ProposedEviction
 
 MOST_SCORES = 15

@@ -8,12 +8,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from kubesched.ask.answers import Skipped, answer
+from kubesched.ask.wording import counted, listed
 from kubesched.cli.cluster_options import TEXT, cluster_of, output_option, plugin_errors_reported, simulation_options
 from kubesched.cli.cluster_source import ClusterSource
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, print_skipped, table
 from kubesched.config import Features
-from kubesched.questions.answers import Skipped, answer
-from kubesched.questions.wording import counted, listed
 from kubesched.simulate.placement import PlacementReport, PodPlacement, UnplacedPod
 from kubesched.simulate.placement import place as place_all
 

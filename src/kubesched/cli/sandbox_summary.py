@@ -12,8 +12,8 @@ from rich.text import Text
 
 from kubesched.api.kinds import PODS
 from kubesched.api.well_known import ZONE
+from kubesched.ask.wording import counted
 from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, heading, table
-from kubesched.questions.wording import counted
 from kubesched.sandbox.box import Sandbox
 from kubesched.sandbox.chronicle import EVICTED, Chronicle, Entry
 from kubesched.scheduler.scheduler import Scheduler

@@ -18,9 +18,9 @@ from rich.live import Live
 from rich.text import Text
 
 from kubesched.api.pod import Pod
+from kubesched.ask.wording import counted, listed
 from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG
 from kubesched.cli.sandbox_summary import NodeUsage, so_far, usage
-from kubesched.questions.wording import counted, listed
 from kubesched.sandbox.box import Sandbox
 
 ITS_TURN = "waits for its turn"

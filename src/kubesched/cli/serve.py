@@ -12,6 +12,9 @@ from math import inf
 import click
 import uvloop
 
+from kubesched.ask.service import QueryService
+from kubesched.ask.sources.age import ClusterFeed, Files
+from kubesched.ask.sources.following import following
 from kubesched.cli.cluster_options import (
     SchedulerConfig,
     config_option,
@@ -24,9 +27,6 @@ from kubesched.config import Features
 from kubesched.framework.budget import LIMIT, Budget
 from kubesched.http.access import BearerToken, check_exposure
 from kubesched.http.tls import tls_context
-from kubesched.questions.service import QueryService
-from kubesched.questions.sources.age import ClusterFeed, Files
-from kubesched.questions.sources.following import following
 from kubesched.scheduler import garbage
 from kubesched.serve.server import LARGEST_BODY, MOST_AT_ONCE, QuestionServer, ServiceSettings
 from kubesched.simulate.cluster import ClusterModel

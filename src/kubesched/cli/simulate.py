@@ -11,6 +11,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from kubesched.ask.answers import Skipped, Summary, answer
+from kubesched.ask.html import simulation_page
+from kubesched.ask.wording import counted, listed
 from kubesched.cli.cluster_options import (
     SchedulerConfig,
     config_option,
@@ -37,9 +40,6 @@ from kubesched.cli.printing import (
     table,
 )
 from kubesched.config import Duration, Features
-from kubesched.questions.answers import Skipped, Summary, answer
-from kubesched.questions.html import simulation_page
-from kubesched.questions.wording import counted, listed
 from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.manifests import Manifests

@@ -6,13 +6,13 @@ import sys
 
 import click
 
+from kubesched.ask.sources.anonymize import anonymized
+from kubesched.ask.sources.reading import ClusterReading
+from kubesched.ask.sources.snapshot import write_snapshot, write_to
+from kubesched.ask.wording import counted
 from kubesched.cli.cluster_options import config_option, feature_gates_option, scheduler_config
 from kubesched.cli.cluster_source import ClusterSource, live_options
 from kubesched.config import Features
-from kubesched.questions.sources.anonymize import anonymized
-from kubesched.questions.sources.reading import ClusterReading
-from kubesched.questions.sources.snapshot import write_snapshot, write_to
-from kubesched.questions.wording import counted
 from kubesched.scheduler import garbage
 
 

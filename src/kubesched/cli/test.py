@@ -12,6 +12,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from kubesched.ask.answers import answer
+from kubesched.ask.placement_tests.case import read_cases
+from kubesched.ask.placement_tests.first_case import first_case
+from kubesched.ask.placement_tests.running import CaseResult, TestResults, junit, results, run_case
+from kubesched.ask.wording import counted
 from kubesched.cli.cluster_options import (
     TEXT,
     config_option,
@@ -23,11 +28,6 @@ from kubesched.cli.cluster_options import (
 from kubesched.cli.input import describe, refuse
 from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, console, print_plain
 from kubesched.config import Features, SchedulerConfiguration
-from kubesched.questions.answers import answer
-from kubesched.questions.placement_tests.case import read_cases
-from kubesched.questions.placement_tests.first_case import first_case
-from kubesched.questions.placement_tests.running import CaseResult, TestResults, junit, results, run_case
-from kubesched.questions.wording import counted
 
 
 @click.command()

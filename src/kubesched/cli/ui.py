@@ -14,6 +14,8 @@ import click
 import uvloop
 
 from kubesched.api.errors import located
+from kubesched.ask.sources.following import following
+from kubesched.ask.sources.live import LiveCluster, LiveClusterError
 from kubesched.cli.cluster_options import (
     SchedulerConfig,
     cluster_of,
@@ -27,8 +29,6 @@ from kubesched.cli.input import read, refuse
 from kubesched.cli.printing import console
 from kubesched.config import Features
 from kubesched.plugins.registry import all_plugins
-from kubesched.questions.sources.following import following
-from kubesched.questions.sources.live import LiveCluster, LiveClusterError
 from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.replay import ReplayError
 from kubesched.simulate.cluster import ClusterModel

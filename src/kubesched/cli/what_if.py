@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import click
 
+from kubesched.ask.answers import Skipped, answer
+from kubesched.ask.edit_text import read_nodes
+from kubesched.ask.edits import RescheduleAll, UpgradeNodes, UseConfiguration
+from kubesched.ask.html import what_if_page
+from kubesched.ask.what_if.what_if import what_if as ask
 from kubesched.cli.cluster_options import (
     config_option,
     feature_gates_option,
@@ -20,11 +25,6 @@ from kubesched.cli.edit_options import NODES, EditOptions, edit_options
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import console, print_plain, print_skipped, progress_bar
 from kubesched.config import Features
-from kubesched.questions.answers import Skipped, answer
-from kubesched.questions.edit_text import read_nodes
-from kubesched.questions.edits import RescheduleAll, UpgradeNodes, UseConfiguration
-from kubesched.questions.html import what_if_page
-from kubesched.questions.what_if.what_if import what_if as ask
 from kubesched.simulate.rolling_upgrade import UpgradePace
 
 MOST_ROWS = 40

@@ -1,6 +1,6 @@
 """What explanations ask of plugins: how near a rejected node comes, what it is short of, and which changes may help.
 
-No attempt asks any of this. A plugin proposes changes; `questions/remedies` tries each of them on the engine, and only
+No attempt asks any of this. A plugin proposes changes; `ask/remedies` tries each of them on the engine, and only
 changes after which the pod finds a node are shown.
 """
 

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from kubesched import __version__
-from kubesched.questions.answers import PARTS
-from kubesched.questions.output import API_VERSION
-from kubesched.questions.request_objects import QuestionRequest
-from kubesched.questions.schemas import record_schema, schema_of
-from kubesched.questions.sources.age import ClusterAge
-from kubesched.questions.what_if.request import WhatIfQuestion
+from kubesched.ask.answers import PARTS
+from kubesched.ask.output import API_VERSION
+from kubesched.ask.request_objects import QuestionRequest
+from kubesched.ask.schemas import record_schema, schema_of
+from kubesched.ask.sources.age import ClusterAge
+from kubesched.ask.what_if.request import WhatIfQuestion
 from kubesched.serve.questions import CapacityQuestion, ExplainQuestion, FitQuestion
 
 VERSION = API_VERSION.partition("/")[2]

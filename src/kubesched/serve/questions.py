@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import msgspec
 
 from kubesched.api.pod import Pod
-from kubesched.questions.answers import Skipped, answer
-from kubesched.questions.edits import TrialEdit
-from kubesched.questions.explain import explain
-from kubesched.questions.output import plain
-from kubesched.questions.request_objects import QuestionRequest
-from kubesched.questions.service import CheckTime, QueryService, QuestionTimeoutError
-from kubesched.questions.trial import Trial, fit
-from kubesched.questions.what_if.request import WhatIfQuestion
+from kubesched.ask.answers import Skipped, answer
+from kubesched.ask.edits import TrialEdit
+from kubesched.ask.explain import explain
+from kubesched.ask.output import plain
+from kubesched.ask.request_objects import QuestionRequest
+from kubesched.ask.service import CheckTime, QueryService, QuestionTimeoutError
+from kubesched.ask.trial import Trial, fit
+from kubesched.ask.what_if.request import WhatIfQuestion
 from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.placement import PodPlacement, UnplacedPod
 

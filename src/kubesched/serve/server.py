@@ -10,14 +10,14 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from kubesched.ask.output import API_VERSION
+from kubesched.ask.request_objects import QuestionRequest, RequestError
+from kubesched.ask.service import TIMEOUT, BusyError, QueryService, QuestionTimeoutError
+from kubesched.ask.sources.age import NotReadyError
 from kubesched.framework.errors import PluginError
 from kubesched.http.access import BearerToken, any_name, check_exposure, guard, refuse_foreign, require_credentials
 from kubesched.http.errors import errors_as_documents, json_response
 from kubesched.http.listen import HttpServer
-from kubesched.questions.output import API_VERSION
-from kubesched.questions.request_objects import QuestionRequest, RequestError
-from kubesched.questions.service import TIMEOUT, BusyError, QueryService, QuestionTimeoutError
-from kubesched.questions.sources.age import NotReadyError
 from kubesched.serve.openapi import QUESTIONS, described
 from kubesched.serve.questions import answer_to
 

@@ -9,12 +9,12 @@ from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.ask.explain.explanation import Explanation, explain_pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
-from kubesched.questions.explain.explanation import Explanation, explain_pod
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import schedule
 from kubesched.testing.builders import NodeBuilder, PodBuilder

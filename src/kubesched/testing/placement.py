@@ -13,17 +13,17 @@ from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.ask.edit_text import read_applied
+from kubesched.ask.edits import Edit
+from kubesched.ask.hypothetical import apply_hypothetical
+from kubesched.ask.placement_tests.arranging import objects_in
+from kubesched.ask.placement_tests.case import AtMost, Expectation, SpreadOver, read_cases
+from kubesched.ask.placement_tests.checks import Check, ScheduledCluster, checks
+from kubesched.ask.placement_tests.running import run_case
+from kubesched.ask.what_if.outcome import outcome
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
-from kubesched.questions.edit_text import read_applied
-from kubesched.questions.edits import Edit
-from kubesched.questions.hypothetical import apply_hypothetical
-from kubesched.questions.placement_tests.arranging import objects_in
-from kubesched.questions.placement_tests.case import AtMost, Expectation, SpreadOver, read_cases
-from kubesched.questions.placement_tests.checks import Check, ScheduledCluster, checks
-from kubesched.questions.placement_tests.running import run_case
-from kubesched.questions.what_if.outcome import outcome
 from kubesched.testing.builders import NodeBuilder, PodBuilder
 from kubesched.testing.cluster import built_node, built_pod, settings_with
 

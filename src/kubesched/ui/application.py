@@ -9,10 +9,10 @@ from importlib.resources.abc import Traversable
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from kubesched.ask.output import API_VERSION
 from kubesched.framework.errors import PluginError
 from kubesched.http.access import Check, refuse_foreign
 from kubesched.http.errors import errors_as_documents
-from kubesched.questions.output import API_VERSION
 from kubesched.ui.endpoints import SHOWN, TRAVEL, routes
 from kubesched.ui.stream import PAGES
 from kubesched.ui.travel import TimeTravel

@@ -9,13 +9,13 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
+from kubesched.ask import html
+from kubesched.ask.output import document, plain
+from kubesched.ask.pending import pending_pods as place_pending
+from kubesched.ask.remedies import remedies
+from kubesched.ask.service import QueryService
+from kubesched.ask.what_if.request import PageWhatIfQuestion
 from kubesched.http.errors import json_response
-from kubesched.questions import html
-from kubesched.questions.output import document, plain
-from kubesched.questions.pending import pending_pods as place_pending
-from kubesched.questions.remedies import remedies
-from kubesched.questions.service import QueryService
-from kubesched.questions.what_if.request import PageWhatIfQuestion
 from kubesched.ui.model.pods import TryError
 from kubesched.ui.model.what_if import what_if_view
 from kubesched.ui.stream import stream

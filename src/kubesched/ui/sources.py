@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from kubesched.ask.sources.age import ClusterFeed, NotReadyError
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.page import ObservedReplica
 from kubesched.extenders.http_extender import HTTPExtender
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
-from kubesched.questions.sources.age import ClusterFeed, NotReadyError
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.simulate.cluster import ClusterModel

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kubesched import __version__
-from kubesched.questions.service import QueryService
+from kubesched.ask.service import QueryService
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
 from kubesched.ui.model.nodes import NodeModel

@@ -11,12 +11,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from tests.front_server import Front, as_configz, fronted, pod_of_scheduler
-from tests.unit.questions.clusters import CONTAINER, shop
+from tests.unit.ask.clusters import CONTAINER, shop
 
 from kubesched import config
+from kubesched.ask.sources import configuration
 from kubesched.cli.main import main
 from kubesched.kube import listing
-from kubesched.questions.sources import configuration
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 
 BUDGETS, PODS, NODES = "/apis/policy/v1/poddisruptionbudgets", "/api/v1/pods", "/api/v1/nodes"

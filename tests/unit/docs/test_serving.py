@@ -6,8 +6,8 @@ import re
 
 from tests.unit.docs.pages import ROOT
 
-from kubesched.questions.edits import TrialEdit
-from kubesched.questions.what_if.request import WhatIfQuestion
+from kubesched.ask.edits import TrialEdit
+from kubesched.ask.what_if.request import WhatIfQuestion
 from kubesched.serve.openapi import QUESTIONS
 
 PAGE = ROOT / "docs" / "serving.md"

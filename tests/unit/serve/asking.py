@@ -13,10 +13,10 @@ import aiohttp
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.ask.service import QueryService
+from kubesched.ask.sources.age import ClusterFeed, Files
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.http.access import BearerToken
-from kubesched.questions.service import QueryService
-from kubesched.questions.sources.age import ClusterFeed, Files
 from kubesched.serve.server import QuestionServer, ServiceSettings
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod

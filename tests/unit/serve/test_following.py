@@ -9,17 +9,17 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.front_server import fronted_in_loop
 from tests.sandbox_server import serving
-from tests.unit.questions.clusters import CONTAINER, shop
+from tests.unit.ask.clusters import CONTAINER, shop
 from tests.unit.scheduler.group_world import ALL_GATES
 from tests.unit.serve.asking import Service, cluster_of, served
 
 from kubesched.api.kinds import NODES, POD_GROUPS, PODS
 from kubesched.api.pod_groups import PodGroup
+from kubesched.ask.service import QueryService
+from kubesched.ask.sources.age import NotReadyError
+from kubesched.ask.sources.following import Following, following
+from kubesched.ask.sources.live import LiveClusterError
 from kubesched.kube.connection import ConnectionSettings
-from kubesched.questions.service import QueryService
-from kubesched.questions.sources.age import NotReadyError
-from kubesched.questions.sources.following import Following, following
-from kubesched.questions.sources.live import LiveClusterError
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.simulate.cluster import ClusterModel

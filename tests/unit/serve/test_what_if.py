@@ -12,16 +12,16 @@ import pytest
 from click.testing import CliRunner
 from tests.json_schema import mistakes
 from tests.sandbox_server import serving
-from tests.unit.questions.clusters import shop
+from tests.unit.ask.clusters import shop
 from tests.unit.serve.asking import OBJECTS, POD, Json, Service, cluster_of, run, served
 from tests.unit.serve.test_following import followed_at, until
 
 from kubesched.api.change import Change
 from kubesched.api.kinds import DEPLOYMENTS, NODES
+from kubesched.ask.service import BusyError, QueryService
+from kubesched.ask.sources.age import ClusterAge, Files, NotReadyError
+from kubesched.ask.what_if.request import WhatIfQuestion
 from kubesched.cli.main import main as command
-from kubesched.questions.service import BusyError, QueryService
-from kubesched.questions.sources.age import ClusterAge, Files, NotReadyError
-from kubesched.questions.what_if.request import WhatIfQuestion
 from kubesched.serve.openapi import described
 from kubesched.simulate.kinds import Deployment
 from kubesched.simulate.manifests import loads

@@ -11,8 +11,8 @@ from kubesched.api.device_claims import AllocationResult, ConsumerReference, Res
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.questions.edits import DrainNodes
-from kubesched.questions.hypothetical import apply_hypothetical
+from kubesched.ask.edits import DrainNodes
+from kubesched.ask.hypothetical import apply_hypothetical
 from kubesched.simulate.nodes import nodes_meant, whats_wrong
 from kubesched.simulate.simulation import Simulation
 from kubesched.testing import PodBuilder, make_node, make_pod

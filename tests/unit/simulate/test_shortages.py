@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.ask.explain.explanation import explain_pod
 from kubesched.plugins.node_resources.fit import Shortage
-from kubesched.questions.explain.explanation import explain_pod
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 

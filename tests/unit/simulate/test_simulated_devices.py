@@ -7,8 +7,8 @@ from tests.device_builders import device, make_claim, make_class, make_counters,
 
 from kubesched import config
 from kubesched.api.pod import Pod
+from kubesched.ask.explain.explanation import Explanation, explain_pod
 from kubesched.plugins.dynamic_resources.explaining import NodeDevices
-from kubesched.questions.explain.explanation import Explanation, explain_pod
 from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.manifests import ManifestError, load, loads

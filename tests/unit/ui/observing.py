@@ -6,8 +6,8 @@ from tests.unit.scheduler.world import World
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.ask.service import QueryService
 from kubesched.config.features import DEFAULT_FEATURES, Features
-from kubesched.questions.service import QueryService
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder
 from kubesched.ui.model.observed import ObservedCluster

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.unit.ui.observing import alive, service_of, still
 
-from kubesched.questions.pending import PendingPods, pending_pods
-from kubesched.questions.remedies import remedies
-from kubesched.questions.service import MOST_WAITING, BusyError
+from kubesched.ask.pending import PendingPods, pending_pods
+from kubesched.ask.remedies import remedies
+from kubesched.ask.service import MOST_WAITING, BusyError
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.views import PageViews

@@ -8,7 +8,7 @@ from kubesched import config
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.questions.sources.age import Files
+from kubesched.ask.sources.age import Files
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.decisions import EntryLog

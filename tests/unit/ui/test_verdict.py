@@ -5,7 +5,7 @@ from tests.unit.ui.observing import alive, still
 
 from kubesched import config
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
-from kubesched.questions.explain.explanation import explain_pod
+from kubesched.ask.explain.explanation import explain_pod
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.pods import TryError

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.unit.serve.asking import Service, served
 
 from kubesched import config
+from kubesched.ask.output import plain
+from kubesched.ask.what_if.request import PageWhatIfQuestion
 from kubesched.cli.main import main as command
-from kubesched.questions.output import plain
-from kubesched.questions.what_if.request import PageWhatIfQuestion
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.manifests import load
 from kubesched.ui.sources import observe_manifests

@@ -10,10 +10,10 @@ from math import inf
 from typing import NamedTuple
 
 from kubesched.api.pod import Pod
+from kubesched.ask.explain.explanation import Cause, cause_of
 from kubesched.framework.events import Action, ClusterEvent
 from kubesched.framework.groups import group_of
 from kubesched.framework.profile import interests_of
-from kubesched.questions.explain.explanation import Cause, cause_of
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.simulate.cluster import created_at
 from kubesched.state.facts import PodFacts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kubesched.questions.what_if.answer import WhatIfAnswer
-from kubesched.questions.what_if.outcome import ClusterOutcome
-from kubesched.questions.what_if.what_if import WhatIfOutcome
+from kubesched.ask.what_if.answer import WhatIfAnswer
+from kubesched.ask.what_if.outcome import ClusterOutcome
+from kubesched.ask.what_if.what_if import WhatIfOutcome
 from kubesched.state.cluster import ClusterState
 from kubesched.ui.model.node_map import NodeMap, NodeMapModel
 
