@@ -31,8 +31,8 @@ from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.simulation import Simulation
 from kubesched.simulate.workloads import ARRIVAL, DURATION
 from kubesched.testing import make_node, make_pod
+from kubesched.ui.model.decisions import SeenDecisions
 from kubesched.ui.model.observed import ObservedCluster
-from kubesched.ui.model.seen_decisions import SeenDecisions
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources import observe_following, observe_manifests, observe_scheduler
 from kubesched.ui.travel import TimeTravel

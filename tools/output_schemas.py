@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kubesched.ask.answers import PARTS
-from kubesched.ask.schemas import schema_of
+from kubesched.ask.output import schema_of
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 

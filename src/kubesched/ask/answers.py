@@ -13,10 +13,8 @@ from kubesched.ask.pending import PendingPods
 from kubesched.ask.placement_tests.running import TestResults
 from kubesched.ask.trial import FitAnswer
 from kubesched.ask.what_if.answer import WhatIfAnswer
-from kubesched.simulate.capacity import CapacityAnswer
-from kubesched.simulate.comparison import Comparison
-from kubesched.simulate.placement import PlacementReport
-from kubesched.simulate.report import Figures, SimulationReport
+from kubesched.simulate.placement import CapacityAnswer, PlacementReport
+from kubesched.simulate.report import Comparison, Figures, SimulationReport
 
 
 @dataclass(frozen=True)

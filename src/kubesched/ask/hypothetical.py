@@ -40,8 +40,7 @@ from kubesched.ask.edits import (
     UncordonNodes,
     UpgradeNodes,
 )
-from kubesched.ask.request_objects import RequestError, RequestObjects
-from kubesched.ask.targets import unknown_of_kind
+from kubesched.ask.targets import RequestError, RequestObjects, unknown_of_kind
 from kubesched.ask.trial import Trial
 from kubesched.simulate.kinds import PodWorkload, ReplicaSet, StatefulSet
 from kubesched.simulate.nodes import belongs_to, leaves, new_node, nodes_meant, whats_wrong

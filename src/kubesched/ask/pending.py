@@ -12,13 +12,13 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.ask.explain import explain
 from kubesched.ask.explain.explanation import Cause, cause_of
-from kubesched.ask.pools import NodePool, one_more, pools_of
+from kubesched.ask.output import counted
 from kubesched.ask.remedies import Remedies, RemedyKind
-from kubesched.ask.remedies.trial import changed
-from kubesched.ask.wording import counted
+from kubesched.ask.remedies.remedy import changed
 from kubesched.framework.decision import Outcome
 from kubesched.framework.engine import Engine
 from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.nodes import NodePool, one_more, pools_of
 from kubesched.simulate.placement import PodPlacement, UnplacedPod, place_one
 
 MOST_NEW_NODES = 64

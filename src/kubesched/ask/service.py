@@ -13,11 +13,10 @@ from kubesched.api.errors import UserError
 from kubesched.api.meta import KubeObject
 from kubesched.ask.edits import TrialEdit
 from kubesched.ask.hypothetical import apply_to_trial
-from kubesched.ask.request_objects import RequestObjects
-from kubesched.ask.sources.age import ClusterAge, ClusterFeed, NotReadyError
+from kubesched.ask.sources.following import ClusterAge, ClusterFeed, NotReadyError
+from kubesched.ask.targets import RequestObjects
 from kubesched.ask.trial import Trial
-from kubesched.ask.what_if.request import RequestedEdits, WhatIfQuestion
-from kubesched.ask.what_if.what_if import Baselines, WhatIfOutcome, what_if
+from kubesched.ask.what_if.what_if import Baselines, RequestedEdits, WhatIfOutcome, WhatIfQuestion, what_if
 from kubesched.simulate.cluster import ClusterModel
 
 T = TypeVar("T")

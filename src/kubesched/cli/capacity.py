@@ -10,8 +10,8 @@ from rich.text import Text
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.ask.answers import answer
-from kubesched.ask.edit_text import read_applied
-from kubesched.ask.wording import counted
+from kubesched.ask.edits import read_applied
+from kubesched.ask.output import counted
 from kubesched.cli.cluster_options import (
     TEXT,
     awaited_by,
@@ -27,9 +27,9 @@ from kubesched.cli.edit_options import EditOptions, edit_options
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, progress_bar, table
 from kubesched.config import Features
-from kubesched.simulate.capacity import CapacityAnswer, model_of
-from kubesched.simulate.capacity import capacity as measure
 from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.placement import CapacityAnswer, model_of
+from kubesched.simulate.placement import capacity as measure
 from kubesched.simulate.workloads import expand
 
 MOST_NODES = 20

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from kubesched.ask.answers import Skipped, answer
 from kubesched.ask.html import comparison_page
-from kubesched.ask.wording import counted
+from kubesched.ask.output import counted
 from kubesched.cli.cluster_options import (
     TEXT,
     feature_gates_option,
@@ -21,8 +21,8 @@ from kubesched.cli.edit_options import EditOptions, edit_options
 from kubesched.cli.printing import FAINT, console, heading, print_plain, print_skipped, table
 from kubesched.cli.simulate import run
 from kubesched.config import Features
-from kubesched.simulate.comparison import Comparison, figures_in_words, short_names
-from kubesched.simulate.comparison import compare as put_side_by_side
+from kubesched.simulate.report import Comparison, figures_in_words, short_names
+from kubesched.simulate.report import compare as put_side_by_side
 
 MOST_ROWS = 20
 

@@ -10,8 +10,17 @@ from typing import Any, TypeVar
 import click
 
 from kubesched.api.errors import UserError
-from kubesched.ask.edit_text import read_added, read_applied, read_nodes, read_scale
-from kubesched.ask.edits import DrainNodes, Edit, EditError, RemoveNodes, RescheduleAll
+from kubesched.ask.edits import (
+    DrainNodes,
+    Edit,
+    EditError,
+    RemoveNodes,
+    RescheduleAll,
+    read_added,
+    read_applied,
+    read_nodes,
+    read_scale,
+)
 from kubesched.ask.hypothetical import apply_hypothetical
 from kubesched.cli.cluster_options import SchedulerConfig, awaited_by, manifests_of
 from kubesched.cli.cluster_source import ClusterSource, namespace_option

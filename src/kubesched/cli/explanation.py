@@ -21,12 +21,11 @@ from kubesched.ask.explain.words import (
     what_would_help,
     which,
 )
+from kubesched.ask.output import counted, listed
 from kubesched.ask.pending import PendingGroup, PendingPods
-from kubesched.ask.wording import counted, listed
-from kubesched.cli.layout import Grid, note, paragraph, unbroken
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, heading
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, Grid, heading, note, paragraph, unbroken
 from kubesched.framework.plugin import Section
-from kubesched.simulate.preemption import PreemptionProposal, ProposedEviction
+from kubesched.simulate.placement import PreemptionProposal, ProposedEviction
 
 MOST_SCORES = 15
 MOST_EVICTIONS = 5

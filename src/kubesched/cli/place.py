@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesched.ask.answers import Skipped, answer
-from kubesched.ask.wording import counted, listed
+from kubesched.ask.output import counted, listed
 from kubesched.cli.cluster_options import TEXT, cluster_of, output_option, plugin_errors_reported, simulation_options
 from kubesched.cli.cluster_source import ClusterSource
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, print_skipped, table

@@ -8,7 +8,7 @@ import click
 
 from kubesched.api.errors import located
 from kubesched.ask.answers import ReplayAnswer, ReplayedDifference, answer
-from kubesched.ask.wording import counted
+from kubesched.ask.output import counted
 from kubesched.cli.cluster_options import TEXT, output_option
 from kubesched.cli.input import describe, refuse
 from kubesched.cli.printing import BAD, GOOD, console, print_plain, table

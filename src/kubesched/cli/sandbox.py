@@ -25,8 +25,7 @@ from kubesched.api.yaml import YamlError, documents
 from kubesched.cli.cluster_options import config_option, feature_gates_option, settings_of
 from kubesched.cli.input import describe, read, refuse
 from kubesched.cli.printing import console
-from kubesched.cli.sandbox_summary import TRY_NEXT, heading_of, line, print_beginning, summary
-from kubesched.cli.sandbox_view import Addresses, LiveView
+from kubesched.cli.sandbox_view import TRY_NEXT, Addresses, LiveView, heading_of, line, print_beginning, summary
 from kubesched.config import Features
 from kubesched.config.features import POD_GROUP_GATES
 from kubesched.framework.profile import ProfileError

@@ -13,8 +13,7 @@ import click
 import uvloop
 
 from kubesched.ask.service import QueryService
-from kubesched.ask.sources.age import ClusterFeed, Files
-from kubesched.ask.sources.following import following
+from kubesched.ask.sources.following import ClusterFeed, Files, following
 from kubesched.cli.cluster_options import (
     SchedulerConfig,
     config_option,

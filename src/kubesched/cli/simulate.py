@@ -13,7 +13,7 @@ from rich.text import Text
 
 from kubesched.ask.answers import Skipped, Summary, answer
 from kubesched.ask.html import simulation_page
-from kubesched.ask.wording import counted, listed
+from kubesched.ask.output import counted, listed
 from kubesched.cli.cluster_options import (
     SchedulerConfig,
     config_option,

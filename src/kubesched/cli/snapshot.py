@@ -6,10 +6,10 @@ import sys
 
 import click
 
+from kubesched.ask.output import counted
 from kubesched.ask.sources.anonymize import anonymized
 from kubesched.ask.sources.reading import ClusterReading
 from kubesched.ask.sources.snapshot import write_snapshot, write_to
-from kubesched.ask.wording import counted
 from kubesched.cli.cluster_options import config_option, feature_gates_option, scheduler_config
 from kubesched.cli.cluster_source import ClusterSource, live_options
 from kubesched.config import Features

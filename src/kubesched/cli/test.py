@@ -13,10 +13,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kubesched.ask.answers import answer
+from kubesched.ask.output import counted
 from kubesched.ask.placement_tests.case import read_cases
-from kubesched.ask.placement_tests.first_case import first_case
-from kubesched.ask.placement_tests.running import CaseResult, TestResults, junit, results, run_case
-from kubesched.ask.wording import counted
+from kubesched.ask.placement_tests.running import CaseResult, TestResults, first_case, junit, results, run_case
 from kubesched.cli.cluster_options import (
     TEXT,
     config_option,

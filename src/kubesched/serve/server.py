@@ -11,15 +11,14 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from kubesched.ask.output import API_VERSION
-from kubesched.ask.request_objects import QuestionRequest, RequestError
 from kubesched.ask.service import TIMEOUT, BusyError, QueryService, QuestionTimeoutError
-from kubesched.ask.sources.age import NotReadyError
+from kubesched.ask.sources.following import NotReadyError
+from kubesched.ask.targets import QuestionRequest, RequestError
 from kubesched.framework.errors import PluginError
 from kubesched.http.access import BearerToken, any_name, check_exposure, guard, refuse_foreign, require_credentials
 from kubesched.http.errors import errors_as_documents, json_response
 from kubesched.http.listen import HttpServer
-from kubesched.serve.openapi import QUESTIONS, described
-from kubesched.serve.questions import answer_to
+from kubesched.serve.questions import QUESTIONS, answer_to, described
 
 LARGEST_BODY = 4 << 20
 MOST_AT_ONCE = 64

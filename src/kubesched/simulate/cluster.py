@@ -233,7 +233,7 @@ class ClusterModel:
 
     def pending(self) -> list[Pod]:
         """Pods that have no node yet, in the order of the queue: by QueueSort, those created first before others."""
-        waiting = [pod for pod in self.pods.values() if not pod.spec.node_name and not pod.is_finished]
+        waiting = [pod for pod in self.pods.values() if waits(pod)]
         waiting.sort(key=created_at)
         sorter = next(iter(self.profiles.values())).at("queue_sort", QueueSortPlugin)[0]
         keys = {pod.key: sorter.sort_key(pod, float(i)) for i, pod in enumerate(waiting)}
@@ -246,6 +246,11 @@ class ClusterModel:
         spec = msgspec.structs.replace(pod.spec, node_name="")
         status = msgspec.structs.replace(pod.status, phase="Pending", nominated_node_name="")
         return msgspec.structs.replace(pod, spec=spec, status=status)
+
+
+def waits(pod: Pod) -> bool:
+    """Whether it has no node yet, and is still to have one."""
+    return not pod.spec.node_name and not pod.is_finished
 
 
 def created_at(pod: Pod) -> float:

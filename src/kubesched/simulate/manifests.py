@@ -26,10 +26,18 @@ from kubesched.api.well_known import NAMESPACE_NAME
 from kubesched.api.workloads import Namespace, PriorityClass
 from kubesched.api.yaml import YamlError, documents
 from kubesched.simulate.admission import Admission, Classes
-from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.files import braced_yaml, bytes_of, json_values, sources_of
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE as DEFAULT
-from kubesched.simulate.kinds import LIST, PodWorkload, ReadAs, is_known, kind_of, record_of, unknown_kind
+from kubesched.simulate.kinds import (
+    LIST,
+    CustomResources,
+    PodWorkload,
+    ReadAs,
+    is_known,
+    kind_of,
+    record_of,
+    unknown_kind,
+)
 from kubesched.simulate.workloads import trace_mistakes
 
 

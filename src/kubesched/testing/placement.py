@@ -13,14 +13,12 @@ from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.ask.edit_text import read_applied
-from kubesched.ask.edits import Edit
+from kubesched.ask.edits import Edit, read_applied
 from kubesched.ask.hypothetical import apply_hypothetical
-from kubesched.ask.placement_tests.arranging import objects_in
 from kubesched.ask.placement_tests.case import AtMost, Expectation, SpreadOver, read_cases
 from kubesched.ask.placement_tests.checks import Check, ScheduledCluster, checks
-from kubesched.ask.placement_tests.running import run_case
-from kubesched.ask.what_if.outcome import outcome
+from kubesched.ask.placement_tests.running import objects_in, run_case
+from kubesched.ask.what_if.answer import outcome
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE

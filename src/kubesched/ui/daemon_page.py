@@ -12,7 +12,8 @@ from multidict import CIMultiDict
 
 from kubesched.daemon.page import ObservedReplica
 from kubesched.http.access import guard, is_address, is_loopback
-from kubesched.ui.application import (
+from kubesched.ui.endpoints import read_body
+from kubesched.ui.server import (
     LARGEST_BODY,
     add_headers,
     close_pages,
@@ -20,9 +21,8 @@ from kubesched.ui.application import (
     refuse_other_sites,
     static_files,
 )
-from kubesched.ui.endpoints import read_body
 from kubesched.ui.sources import attached, detached
-from kubesched.ui.views_provider import SchedulerThreadViews
+from kubesched.ui.views import SchedulerThreadViews
 
 ROOT = "/ui"
 """Not `/`: RBAC knows paths without hosts, and all who are authenticated may get the API server's own `/api/*`."""

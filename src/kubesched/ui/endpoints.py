@@ -14,14 +14,13 @@ from kubesched.ask.output import document, plain
 from kubesched.ask.pending import pending_pods as place_pending
 from kubesched.ask.remedies import remedies
 from kubesched.ask.service import QueryService
-from kubesched.ask.what_if.request import PageWhatIfQuestion
+from kubesched.ask.what_if.what_if import PageWhatIfQuestion
 from kubesched.http.errors import json_response
+from kubesched.ui.model.node_map import what_if_view
 from kubesched.ui.model.pods import TryError
-from kubesched.ui.model.what_if import what_if_view
 from kubesched.ui.stream import stream
 from kubesched.ui.travel import TimeTravel
-from kubesched.ui.views import PageViews
-from kubesched.ui.views_provider import ViewsProvider
+from kubesched.ui.views import PageViews, ViewsProvider
 
 SHOWN: web.AppKey[ViewsProvider] = web.AppKey("shown")
 """What the page looks at."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from kubesched.ask.sources.age import ClusterFeed, NotReadyError
+from kubesched.ask.sources.following import ClusterFeed, NotReadyError
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.page import ObservedReplica
 from kubesched.extenders.http_extender import HTTPExtender
@@ -14,9 +14,8 @@ from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.ui.model.decisions import DecisionLog
+from kubesched.ui.model.decisions import DecisionLog, SeenDecisions
 from kubesched.ui.model.observed import ObservedCluster
-from kubesched.ui.model.seen_decisions import SeenDecisions
 
 
 def observe_manifests(cluster: ClusterModel, title: str) -> ObservedCluster:

@@ -10,8 +10,7 @@ import msgspec
 from aiohttp import web
 
 from kubesched.ui.model.node_map import Version
-from kubesched.ui.views import PageViews
-from kubesched.ui.views_provider import ViewsProvider
+from kubesched.ui.views import PageViews, ViewsProvider
 
 TICK = 0.2
 """Seconds between two looks at the cluster: a decision is seen so much later, or later where `Allowance` pauses."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.ask.charts import Line, lines_over_time, round_seconds, rounded
+from kubesched.ask.html import Line, lines_over_time, round_seconds, rounded
 
 
 @given(st.floats(1e-3, 1e9))

@@ -16,8 +16,14 @@ from kubesched.ask.edits import RemoveNodes
 from kubesched.ask.explain import explain
 from kubesched.ask.pending import pending_pods
 from kubesched.ask.what_if.what_if import what_if
-from kubesched.simulate.comparison import Comparison, PlacementDifference
-from kubesched.simulate.report import PodStory, SimulationReport, Utilisation, figures_of
+from kubesched.simulate.report import (
+    Comparison,
+    PlacementDifference,
+    PodStory,
+    SimulationReport,
+    Utilisation,
+    figures_of,
+)
 from kubesched.testing import make_node, make_pod
 
 HOSTILE = "<img src=x onerror='alert(\"1\")'>&amp;"

@@ -14,8 +14,7 @@ from kubesched.api.errors import UserError
 from kubesched.ask.output import API_VERSION
 from kubesched.ask.placement_tests.case import KIND, read_cases
 from kubesched.ask.placement_tests.checks import Check
-from kubesched.ask.placement_tests.first_case import first_case
-from kubesched.ask.placement_tests.running import junit, results, run_case
+from kubesched.ask.placement_tests.running import first_case, junit, results, run_case
 
 POOLS = [
     {"name": "web", "count": 4, "zones": ["a", "b"], "capacity": {"cpu": 4}},

@@ -8,8 +8,15 @@ import pytest
 
 from kubesched.api.errors import UserError
 from kubesched.api.pod import Pod
-from kubesched.ask.edit_text import read_added, read_applied, read_nodes, read_scale
-from kubesched.ask.edits import AddNodes, AddNodesFromTemplate, ScaleWorkload
+from kubesched.ask.edits import (
+    AddNodes,
+    AddNodesFromTemplate,
+    ScaleWorkload,
+    read_added,
+    read_applied,
+    read_nodes,
+    read_scale,
+)
 from kubesched.ask.hypothetical import apply_hypothetical
 from kubesched.simulate.kinds import Deployment, StatefulSet
 from kubesched.simulate.manifests import loads

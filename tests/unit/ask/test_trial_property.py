@@ -30,7 +30,7 @@ from kubesched.api.storage import (
 from kubesched.ask.edits import AddNodes, DrainNodes, RemoveNodes
 from kubesched.ask.explain import explain
 from kubesched.ask.hypothetical import apply_to_trial
-from kubesched.ask.request_objects import RequestObjects
+from kubesched.ask.targets import RequestObjects
 from kubesched.ask.trial import Trial
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_pod

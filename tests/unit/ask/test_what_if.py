@@ -22,8 +22,7 @@ from kubesched.ask.edits import (
 )
 from kubesched.ask.html import what_if_page
 from kubesched.ask.hypothetical import apply_hypothetical
-from kubesched.ask.what_if.answer import BudgetOutcome, Count, Moved, ShareChange, WhatIfAnswer
-from kubesched.ask.what_if.outcome import outcome
+from kubesched.ask.what_if.answer import BudgetOutcome, Count, Moved, ShareChange, WhatIfAnswer, outcome
 from kubesched.ask.what_if.what_if import Baselines, what_if
 from kubesched.simulate.kinds import Deployment
 from kubesched.simulate.manifests import loads

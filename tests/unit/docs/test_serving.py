@@ -7,8 +7,8 @@ import re
 from tests.unit.docs.pages import ROOT
 
 from kubesched.ask.edits import TrialEdit
-from kubesched.ask.what_if.request import WhatIfQuestion
-from kubesched.serve.openapi import QUESTIONS
+from kubesched.ask.what_if.what_if import WhatIfQuestion
+from kubesched.serve.questions import QUESTIONS
 
 PAGE = ROOT / "docs" / "serving.md"
 

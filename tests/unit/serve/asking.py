@@ -14,7 +14,7 @@ import aiohttp
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.ask.service import QueryService
-from kubesched.ask.sources.age import ClusterFeed, Files
+from kubesched.ask.sources.following import ClusterFeed, Files
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.http.access import BearerToken
 from kubesched.serve.server import QuestionServer, ServiceSettings

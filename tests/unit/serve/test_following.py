@@ -16,8 +16,7 @@ from tests.unit.serve.asking import Service, cluster_of, served
 from kubesched.api.kinds import NODES, POD_GROUPS, PODS
 from kubesched.api.pod_groups import PodGroup
 from kubesched.ask.service import QueryService
-from kubesched.ask.sources.age import NotReadyError
-from kubesched.ask.sources.following import Following, following
+from kubesched.ask.sources.following import Following, NotReadyError, following
 from kubesched.ask.sources.live import LiveClusterError
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.sandbox.api import Api

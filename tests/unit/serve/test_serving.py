@@ -15,7 +15,7 @@ from tests.unit.serve.asking import POD, Service, run, served
 
 from kubesched.api.errors import UserError
 from kubesched.ask.answers import PARTS
-from kubesched.ask.sources.age import Behind, ClusterAge, NotReadyError
+from kubesched.ask.sources.following import Behind, ClusterAge, NotReadyError
 from kubesched.http.access import BearerToken, ExposedError
 from kubesched.http.tls import tls_context
 

@@ -19,10 +19,10 @@ from tests.unit.serve.test_following import followed_at, until
 from kubesched.api.change import Change
 from kubesched.api.kinds import DEPLOYMENTS, NODES
 from kubesched.ask.service import BusyError, QueryService
-from kubesched.ask.sources.age import ClusterAge, Files, NotReadyError
-from kubesched.ask.what_if.request import WhatIfQuestion
+from kubesched.ask.sources.following import ClusterAge, Files, NotReadyError
+from kubesched.ask.what_if.what_if import WhatIfQuestion
 from kubesched.cli.main import main as command
-from kubesched.serve.openapi import described
+from kubesched.serve.questions import described
 from kubesched.simulate.kinds import Deployment
 from kubesched.simulate.manifests import loads
 

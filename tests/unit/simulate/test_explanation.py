@@ -6,7 +6,7 @@ from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
 from kubesched.ask.explain.explanation import Explanation, explain_pod
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.preemption import NoHelp, ProposedEviction, Victim
+from kubesched.simulate.placement import NoHelp, ProposedEviction, Victim
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 TOO_SMALL = "Insufficient cpu"

@@ -12,8 +12,7 @@ from kubesched.framework.plugin import ReservePlugin
 from kubesched.framework.status import Status, unschedulable
 from kubesched.plugins.registry import in_tree
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.placement import place
-from kubesched.simulate.preemption import ProposedEviction, Victim
+from kubesched.simulate.placement import ProposedEviction, Victim, place
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 

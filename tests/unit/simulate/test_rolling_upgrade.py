@@ -7,8 +7,7 @@ from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.workloads import BudgetSpec, BudgetStatus, PodDisruptionBudget
-from kubesched.simulate.budgets import BudgetTracker
-from kubesched.simulate.rolling_upgrade import RollingUpgrade, UpgradePace
+from kubesched.simulate.rolling_upgrade import BudgetTracker, RollingUpgrade, UpgradePace
 from kubesched.simulate.simulation import Simulation
 from kubesched.testing import PodBuilder, make_node, make_pod
 

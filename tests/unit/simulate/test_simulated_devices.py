@@ -9,10 +9,9 @@ from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.ask.explain.explanation import Explanation, explain_pod
 from kubesched.plugins.dynamic_resources.explaining import NodeDevices
-from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.manifests import ManifestError, load, loads
-from kubesched.simulate.placement import place
+from kubesched.simulate.placement import capacity, model_of, place
 from kubesched.simulate.report import SimulationReport
 from kubesched.simulate.simulation import Simulation
 from kubesched.testing import make_node, make_pod

@@ -13,8 +13,7 @@ from tests.virtual_time import now, run
 
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.observed import ObservedCluster
-from kubesched.ui.views import PageViews
-from kubesched.ui.views_provider import AT_A_STRETCH, LINGER, LONGEST_PAUSE, SHARE, Allowance, SchedulerThreadViews
+from kubesched.ui.views import AT_A_STRETCH, LINGER, LONGEST_PAUSE, SHARE, Allowance, PageViews, SchedulerThreadViews
 
 
 class Work:

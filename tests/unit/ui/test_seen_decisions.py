@@ -8,12 +8,11 @@ from kubesched import config
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.ask.sources.age import Files
+from kubesched.ask.sources.following import Files
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.decisions import EntryLog
+from kubesched.ui.model.decisions import EntryLog, SeenDecisions
 from kubesched.ui.model.pending import NOT_ASKED_YET
-from kubesched.ui.model.seen_decisions import SeenDecisions
 from kubesched.ui.sources import observe_following
 from kubesched.ui.views import PageViews
 

@@ -8,8 +8,7 @@ from kubesched.api.pod import PersistentVolumeClaimSource, Volume
 from kubesched.ask.explain.explanation import explain_pod
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.pods import TryError
-from kubesched.ui.model.verdict import PodVerdict
+from kubesched.ui.model.pods import PodVerdict, TryError
 from kubesched.ui.views import PageViews
 
 

@@ -10,11 +10,10 @@ from tests.unit.ui.observing import alive, service_of, still
 
 from kubesched import config
 from kubesched.ask.edits import EditError, SetWeight
-from kubesched.ask.request_objects import RequestError
-from kubesched.ask.what_if.request import AddedNodes, PageWhatIfQuestion
-from kubesched.ask.what_if.what_if import configuration_with
+from kubesched.ask.targets import RequestError
+from kubesched.ask.what_if.what_if import AddedNodes, PageWhatIfQuestion, configuration_with
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.what_if import WhatIfView, what_if_view
+from kubesched.ui.model.node_map import WhatIfView, what_if_view
 from kubesched.ui.views import PageViews
 
 CLUSTER = (

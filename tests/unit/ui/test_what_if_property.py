@@ -16,7 +16,7 @@ from tests.unit.serve.asking import Service, served
 
 from kubesched import config
 from kubesched.ask.output import plain
-from kubesched.ask.what_if.request import PageWhatIfQuestion
+from kubesched.ask.what_if.what_if import PageWhatIfQuestion
 from kubesched.cli.main import main as command
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.manifests import load

@@ -16,7 +16,7 @@ from kubesched.framework.plugin import Details, ExplainPlugin
 from kubesched.framework.scores import Scored
 from kubesched.framework.status import Status
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.preemption import PreemptionProposal, preemption_of
+from kubesched.simulate.placement import PreemptionProposal, preemption_of
 
 
 @dataclass(frozen=True, slots=True)

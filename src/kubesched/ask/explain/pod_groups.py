@@ -17,8 +17,7 @@ from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.api.requests import amount_text, requested_amount
 from kubesched.api.well_known import ZONE
 from kubesched.ask.explain.explanation import decide
-from kubesched.ask.pools import NodePool, one_more, pools_of
-from kubesched.ask.remedies.trial import changed
+from kubesched.ask.remedies.remedy import changed
 from kubesched.framework.advice import MissingResource
 from kubesched.framework.decision import Outcome
 from kubesched.framework.decision_view import NearMiss
@@ -29,6 +28,7 @@ from kubesched.scheduler.groups import messages
 from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
 from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.nodes import NodePool, one_more, pools_of
 
 MOST_PLACEMENTS = 30
 MOST_POOLS = 6

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from kubesched.ask.explain import ExplainedPod
+from kubesched.ask.explain import NAMED_ONE_BY_ONE, ExplainedPod, NodeGroup
 from kubesched.ask.explain.explanation import Explanation, NodeRejection, NodeVerdict
-from kubesched.ask.explain.grouping import NAMED_ONE_BY_ONE, NodeGroup
 from kubesched.ask.explain.pod_groups import GroupExplanation, PodGroupPoolHelp
+from kubesched.ask.output import counted, listed
 from kubesched.ask.remedies import Remedies
-from kubesched.ask.wording import counted, listed
 
 MOST_NAMES = 4
 

@@ -13,12 +13,12 @@ from kubesched.ask.edits import RemoveNodes
 from kubesched.ask.explain.explanation import explain_pod
 from kubesched.ask.hypothetical import apply_hypothetical
 from kubesched.ask.placement_tests.case import AtMost, Expectation, Labels, SpreadOver
-from kubesched.ask.what_if.outcome import ClusterOutcome, outcome
+from kubesched.ask.what_if.answer import ClusterOutcome, outcome
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
-from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.nodes import label_of
+from kubesched.simulate.placement import capacity, model_of
 
 _NAMED = 5
 _REASONS = 6

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from kubesched.api.pod import Pod
 from kubesched.api.well_known import ZONE
-from kubesched.ask.pools import one_more, pools_of
-from kubesched.ask.remedies.trial import Trials
+from kubesched.ask.remedies.remedy import Trials
 from kubesched.framework.advice import RemedyKind, RemedyProposal, created
 from kubesched.framework.decision_view import DecisionView
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.plugins.advice.evictions import delete_pods, list_pods, propose_eviction
+from kubesched.simulate.nodes import one_more, pools_of
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
 

@@ -24,8 +24,7 @@ from kubesched.ask.remedies.cluster_options import (
     propose_single_evictions,
     propose_waiting,
 )
-from kubesched.ask.remedies.remedy import Remedies, Remedy, RemedyStep, changes_of, describe
-from kubesched.ask.remedies.trial import TrialOutcome, Trials
+from kubesched.ask.remedies.remedy import Remedies, Remedy, RemedyStep, TrialOutcome, Trials, changes_of, describe
 from kubesched.framework.advice import MOST_NODES, AdvicePlugin, RemedyKind, RemedyProposal, propose_spec
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision_view import DecisionView

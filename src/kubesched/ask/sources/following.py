@@ -1,4 +1,4 @@
-"""A live cluster, kept current by watches: a reflector per kind, whose changes go straight to the cluster's state."""
+"""A cluster that watches keep current, and how old the view of it is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
+from kubesched.api.errors import UserError
 from kubesched.api.kinds import VERSIONS_BY_SERVER, Kind
-from kubesched.ask.sources.age import Behind, ClusterAge, NotReadyError
 from kubesched.ask.sources.live import ESSENTIAL, ROLE, LiveClusterError
 from kubesched.ask.sources.reading import UnreadableKind
 from kubesched.kube.authentication import transport_for
@@ -26,6 +28,53 @@ _PATIENCE = 30.0
 _RETRIES = 2
 _FOLLOWED = tuple(Kind(read.record, read.resource) for read in kinds_read(workloads=True).values())
 """As for all questions to live clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A kind of objects that may have changed since, as its watch is not open."""
+
+    kind: str
+    seconds: float
+    """Since when."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAge:
+    """What an answer rests on."""
+
+    origin: str
+    source: Literal["watch", "files"]
+    age_seconds: float
+    """How long ago the view of the cluster was last known to be current; 0 while all watches are open."""
+    behind: tuple[Behind, ...] = ()
+    """Kinds whose watch is broken."""
+    unreadable: tuple[str, ...] = ()
+    """Kinds that may not be read, with what follows from that."""
+
+
+class NotReadyError(UserError):
+    """The cluster has not been read yet; the lines say what is missing."""
+
+
+class ClusterFeed(Protocol):
+    """Where a cluster comes from, as far as answers tell it."""
+
+    def age(self) -> ClusterAge:
+        """How old the view of it is now. NotReadyError before there is a whole one."""
+
+
+class Files:
+    """Manifests or a snapshot, which stay as they were read."""
+
+    def __init__(self, origin: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._origin = origin
+        self._clock = clock
+        self._read_at = clock()
+
+    def age(self) -> ClusterAge:
+        return ClusterAge(self._origin, "files", round(self._clock() - self._read_at, 1))
 
 
 class Following:

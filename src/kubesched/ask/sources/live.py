@@ -1,12 +1,14 @@
-"""A live cluster as input: lists of all that scheduling looks at, read in pages, and nothing but read."""
+"""A live cluster as input: lists of all that scheduling looks at, read in pages, and its scheduler's configuration."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -14,18 +16,23 @@ from kubesched.api.custom import read_custom
 from kubesched.api.errors import UserError
 from kubesched.api.kinds import NODES, PODS, Resource, resource_named
 from kubesched.api.meta import KubeObject
-from kubesched.ask.sources import configuration
 from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration, UnreadableKind
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.decoding import Codec, DictCodec
 from kubesched.kube.discovered import codec_of, source_of
-from kubesched.kube.errors import ApiStatusError, KubeError, UnreadableAnswerError
+from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError, UnreadableAnswerError
 from kubesched.kube.listing import listed_in_pages
 from kubesched.kube.transport import user_agent
 from kubesched.simulate.kinds import kinds_read
 
+SCHEDULER_NAMESPACE = "kube-system"
+SCHEDULER_SELECTORS = ("component=kube-scheduler", "app.kubernetes.io/name=kubesched")
+"""How the pods of schedulers are known: as kubeadm labels those of kube-scheduler, and as our manifests do."""
+SCHEDULER_PORT = 10259
+PATIENCE = 5.0
+"""Seconds for each question: a scheduler that listens on loopback alone cannot be reached, and that is common."""
 T = TypeVar("T")
 
 ROLE = "deploy/manifests/read-only.yaml"
@@ -34,6 +41,66 @@ ESSENTIAL = (NODES, PODS)
 """Without these there is no answer."""
 Progress = Callable[[int], None]
 """Takes how many objects there are so far."""
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class _SchedulerPod(msgspec.Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+    status: _Status = _Status()
+
+
+class _SchedulerPods(msgspec.Struct, frozen=True):
+    items: list[_SchedulerPod] | None = None
+
+
+class _Configz(msgspec.Struct, frozen=True):
+    componentconfig: dict[str, object]
+
+
+_pods = msgspec.json.Decoder(_SchedulerPods)
+_configz = msgspec.json.Decoder(_Configz)
+
+
+async def configuration_of_scheduler(client: Client) -> FoundConfiguration:
+    """What the first scheduler says that answers. Raises KubeError where the API server itself does not."""
+    refusals: list[str] = []
+    for selector in SCHEDULER_SELECTORS:
+        query = urlencode({"labelSelector": selector})
+        try:
+            body = await client.get(
+                f"{PODS.path_of(namespace=SCHEDULER_NAMESPACE)}?{query}", timeout=PATIENCE, retries=0
+            )
+            names = list(_running(body))
+        except (ApiStatusError, msgspec.DecodeError) as error:
+            if isinstance(error, ApiStatusError) and error.code == 401:
+                raise  # then there will be no answer to anything
+            return FoundConfiguration("", f"the pods of {SCHEDULER_NAMESPACE} cannot be read: {error}")
+        for name in names:
+            pod = PODS.path_of(
+                namespace=SCHEDULER_NAMESPACE, name=f"https:{name}:{SCHEDULER_PORT}", subresource="proxy/configz"
+            )
+            try:
+                answer = await client.get(pod, timeout=PATIENCE, retries=0)
+                text = json.dumps(_configz.decode(answer).componentconfig)
+                return FoundConfiguration(text, f"/configz of {SCHEDULER_NAMESPACE}/{name}")
+            except (KubeError, msgspec.DecodeError) as error:
+                refusals.append(f"/configz of {SCHEDULER_NAMESPACE}/{name} cannot be read: {error}")
+                if isinstance(error, AnswerTimeoutError):
+                    return FoundConfiguration("", refusals[-1])  # whoever waits for an answer waits once
+    return FoundConfiguration("", refusals[0] if refusals else f"{SCHEDULER_NAMESPACE} has no pod of a scheduler")
+
+
+def _running(body: bytes) -> Iterator[str]:
+    for pod in _pods.decode(body).items or ():
+        if pod.status.phase == "Running":
+            yield pod.metadata.name
 
 
 class LiveClusterError(UserError):
@@ -67,7 +134,7 @@ class LiveCluster:
     def configuration(self) -> FoundConfiguration:
         """The configuration of the scheduler in charge, as far as it can be found. It is looked for once."""
         if self._configuration is None:
-            self._configuration = self._run(lambda client: configuration.found_in(client))
+            self._configuration = self._run(configuration_of_scheduler)
         return self._configuration
 
     def read(

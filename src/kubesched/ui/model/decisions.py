@@ -1,10 +1,10 @@
-"""The last decisions about pods: what was decided, why, how long it took, and which pods were evicted for which."""
+"""The last decisions about pods: what was decided, why, how long it took, who was evicted; noted or seen in changes."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.attempt.attempt import Attempt, AttemptOutcome, Done, Failure
 from kubesched.scheduler.attempt.words import Placing, reason, why_placed
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.simulate.cluster import waits
 
 _IN_DETAIL = 8
 """One of so many attempts is measured plugin by plugin, while somebody looks."""
@@ -24,6 +25,7 @@ REMEMBERED = 2_000
 _PREEMPTIONS = 500
 _PODS = 20_000
 _ATTEMPTS_OF_A_POD = 12
+_SCHEDULED = "PodScheduled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,3 +242,53 @@ class DecisionLog(EntryLog, SchedulerListener):
         values = np.array(self._seconds) * 1e3
         p50, p90, p99 = (round(float(value), 3) for value in np.percentile(values, (50, 90, 99)))
         return Latency(len(values), p50, p90, p99, round(float(values.max()), 3))
+
+
+class SeenDecisions(EntryLog, SchedulerListener):
+    """Notes what changes of pods amount to, and keeps count of those that wait. Lists are not news, watches are."""
+
+    def __init__(self, clock: Callable[[], float], pods: Iterable[Pod] = ()) -> None:
+        """`pods` are those that there are already."""
+        super().__init__(clock)
+        self._waiting = {pod.key: pod for pod in pods if waits(pod)}
+
+    def without_node(self) -> Iterator[Pod]:
+        """Pods that have no node, now."""
+        return iter(tuple(self._waiting.values()))
+
+    def handling(self, change: Change[KubeObject]) -> None:
+        match change:
+            case Change(Pod() as old, None):
+                self.forget(old.key)
+                self._waiting.pop(old.key, None)
+            case Change(old, Pod() as new):
+                if waits(new):
+                    self._waiting[new.key] = new
+                else:
+                    self._waiting.pop(new.key, None)
+                if isinstance(old, Pod):
+                    self._compare(old, new)
+
+    def _compare(self, old: Pod, new: Pod) -> None:
+        if new.spec.node_name:
+            if not old.spec.node_name:
+                self._see(new, "bound", new.spec.node_name, f"bound by {new.spec.scheduler_name}")
+            return
+        nominated, message = new.status.nominated_node_name, why_unscheduled(new)
+        if nominated and nominated != old.status.nominated_node_name:
+            self._see(new, "preempts", nominated, f"room is being made on {nominated}")
+        elif message and message != why_unscheduled(old):
+            self._see(new, "unschedulable", "", message)
+
+    def _see(self, pod: Pod, outcome: str, node: str, text: str) -> None:
+        attempt = len(self.of(pod.key)) + 1
+        entry = DecisionEntry(self.number + 1, self._clock(), pod.key, pod.priority, outcome, node, text, attempt)
+        self.note(pod.key, outcome, entry)
+
+
+def why_unscheduled(pod: Pod) -> str:
+    """What the scheduler in charge last said about a pod that it could not place."""
+    for condition in pod.status.conditions:
+        if condition.type == _SCHEDULED and condition.status == "False":
+            return condition.message or condition.reason
+    return ""

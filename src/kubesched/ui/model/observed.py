@@ -14,7 +14,7 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.profile import Profile
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.cluster import ClusterModel, waits
 from kubesched.state.cluster import ClusterState
 from kubesched.ui.model.decisions import EntryLog
 
@@ -81,8 +81,3 @@ def one_more(pod: Pod) -> Pod:
     name = f"{pod.name}-one-more"
     metadata = replace(pod.metadata, name=name, uid=f"{pod.namespace}/{name}", deletion_timestamp="")
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
-
-
-def waits(pod: Pod) -> bool:
-    """Whether it has no node yet, and is still to have one."""
-    return not pod.spec.node_name and not pod.is_finished
