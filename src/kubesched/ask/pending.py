@@ -132,7 +132,7 @@ class _Groups:
         pools: tuple[PoolHelp, ...] = ()
         remedies = None
         if self._with_remedies and outcome.outcome != "skipped":
-            remedies = explain(self._cluster, first).remedies
+            remedies = explain(self._cluster, first).findings.remedies
             if outcome.outcome == Outcome.UNSCHEDULABLE.value and not first.spec.resource_claims:
                 pools = self._pools(pods[:MOST_PODS])
         return PendingGroup(why, tuple(pod.key for pod in pods), outcome.message, pools, remedies)

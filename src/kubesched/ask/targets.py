@@ -211,7 +211,7 @@ class RequestObjects:
             raise RequestError(f"{path}: {error}") from None
         if isinstance(value, str):
             return self._known(value, path, trial)
-        pod = self._new(value, path)
+        pod = self.new_pod(value, path)
         self._pods[key] = pod
         if len(self._pods) > _MOST_KEPT:
             self._pods.popitem(last=False)
@@ -239,12 +239,12 @@ class RequestObjects:
         self._follow_classes()
         read_as = kind_of(value.get("apiVersion"), value.get("kind"), workloads=workloads)
         if read_as is None:
-            raise RequestError(f"{path}.kind: scheduling does not look at objects of {value['kind']!r}")
+            raise RequestError(f"{_field(path, 'kind')}: scheduling does not look at objects of {value['kind']!r}")
         if isinstance(read_as, Mistake):
             raise RequestError(_at(path, read_as))
         metadata = value.get("metadata") or {}
         if not isinstance(metadata, dict):
-            raise RequestError(f"{path}.metadata: expected an object")
+            raise RequestError(f"{_field(path, 'metadata')}: expected an object")
         if read_as.resource.namespaced:
             metadata = {"namespace": DEFAULT_NAMESPACE, **metadata}
         record, mistakes = self._admission.admit(read_as, {**value, "metadata": metadata})
@@ -260,14 +260,14 @@ class RequestObjects:
         self._check_profile(found, path)
         return found
 
-    def _new(self, value: Any, path: str) -> Pod:
+    def new_pod(self, value: Any, path: str) -> Pod:
         """A pod that has no node yet. Its uid is its own, so it may be the manifest of one that is there."""
         if not isinstance(value, dict):
             raise RequestError(f"{path}: expected the manifest of a pod, or the namespace/name of one that is there")
         manifest: Object = {"apiVersion": "v1", "kind": "Pod", **value}
         read_as = kind_of(manifest["apiVersion"], manifest["kind"])
         if not isinstance(read_as, ReadAs) or read_as.record is not Pod:
-            raise RequestError(f"{path}.kind: expected a Pod of v1")
+            raise RequestError(f"{_field(path, 'kind')}: expected a Pod of v1")
         metadata = manifest.get("metadata")
         if metadata is None or isinstance(metadata, dict):
             named = dict(metadata or {})
@@ -283,7 +283,7 @@ class RequestObjects:
         if not self.cluster.engine.knows(pod.spec.scheduler_name):
             known = ", ".join(self.cluster.profiles)
             raise RequestError(
-                f"{path}.spec.schedulerName: {pod.spec.scheduler_name!r}; there are profiles for {known}"
+                f"{_field(path, 'spec.schedulerName')}: {pod.spec.scheduler_name!r}; there are profiles for {known}"
             )
 
     def _follow_classes(self) -> None:
@@ -297,4 +297,9 @@ class RequestObjects:
 
 
 def _at(path: str, mistake: Mistake) -> str:
-    return f"{path}.{mistake}" if mistake.path else f"{path}: {mistake}"
+    return _field(path, str(mistake)) if mistake.path else f"{path}: {mistake}"
+
+
+def _field(path: str, name: str) -> str:
+    """The path of a field of what is at `path`; an empty path is that of the whole question."""
+    return f"{path}.{name}" if path else name

@@ -85,7 +85,7 @@ def explain(
         click.echo(explanation_page(answers, made=now_in_words()), nl=False)
         return
     if output != TEXT:
-        documents = [answer(each.explanation, each.findings, skipped) for each in answers]
+        documents = [answer(*each, skipped) for each in answers]
         print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)
         return
     for i, each in enumerate(answers):

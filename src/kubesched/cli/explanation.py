@@ -41,12 +41,12 @@ class ExplanationPrinter:
     def __init__(self, out: Console, answer: ExplainedPod, *, nodes: bool) -> None:
         self._out = out
         self._answer = answer
-        self._it = answer.explanation
+        self._it, self._findings = answer
         self._all = nodes
 
     def print(self) -> None:
-        if self._answer.pod_group is not None:
-            print_pod_group(self._out, self._answer.pod_group)
+        if self._findings.pod_group is not None:
+            print_pod_group(self._out, self._findings.pod_group)
             self._out.print()
             paragraph(self._out, "One of its pods, by itself:")
         self._outcome()
@@ -103,19 +103,19 @@ class ExplanationPrinter:
 
     def _groups(self) -> None:
         rows = Grid(("Nodes", "Which", "Verdict"), right=(0,))
-        for group in self._answer.groups:
+        for group in self._findings.node_groups:
             verdict, style = ("fit", GOOD) if group.refusal is None else (group_reason(group), "")
             rows.add(str(len(group.nodes)), which(group), verdict, style=style)
         rows.print(self._out)
-        if any(len(group.nodes) > 1 for group in self._answer.groups):
+        if any(len(group.nodes) > 1 for group in self._findings.node_groups):
             note(self._out, "--nodes shows every node.")
 
     def _misses(self) -> None:
-        if not self._answer.misses:
+        if not self._findings.nearest_misses:
             return
         self._out.print()
         self._out.print(heading("Nearest misses"))
-        for miss in self._answer.misses:
+        for miss in self._findings.nearest_misses:
             paragraph(self._out, f"{miss.node} {miss.text}", first="- ", rest="  ")
 
     # -- what plugins add ---------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class ExplanationPrinter:
     # -- remedies -----------------------------------------------------------------------------------------------------
 
     def _remedies(self) -> None:
-        remedies = self._answer.remedies
+        remedies = self._findings.remedies
         if remedies is None:
             return
         self._out.print()

@@ -16,15 +16,8 @@ import uvloop
 from kubesched.api.errors import located
 from kubesched.ask.sources.following import following
 from kubesched.ask.sources.live import LiveCluster, LiveClusterError
-from kubesched.cli.cluster_options import (
-    SchedulerConfig,
-    cluster_of,
-    config_option,
-    feature_gates_option,
-    scheduler_config,
-    seed_option,
-)
-from kubesched.cli.cluster_source import ClusterSource, source_options
+from kubesched.cli.cluster_options import SchedulerConfig, cluster_of, scheduler_config, simulation_options
+from kubesched.cli.cluster_source import ClusterSource
 from kubesched.cli.input import read, refuse
 from kubesched.cli.printing import console
 from kubesched.config import Features
@@ -38,10 +31,7 @@ from kubesched.ui.travel import TimeTravel
 
 
 @click.command()
-@source_options
-@config_option
-@feature_gates_option
-@seed_option
+@simulation_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; 0 picks a free one.")
 @click.option("--no-browser", is_flag=True, help="Only print the address, do not open it.")
 @click.option("--recording", metavar="FILE", help="A recording of `run` or `simulate` to travel through in time.")

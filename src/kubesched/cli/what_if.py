@@ -15,16 +15,14 @@ from kubesched.ask.output import counted, listed
 from kubesched.ask.what_if.answer import Count, Fullness, Moved, ShareChange, WhatIfAnswer
 from kubesched.ask.what_if.what_if import what_if as ask
 from kubesched.cli.cluster_options import (
-    config_option,
-    feature_gates_option,
     manifests_of,
     output_option,
     plugin_errors_reported,
     read_gates,
     scheduler_config,
-    seed_option,
+    simulation_options,
 )
-from kubesched.cli.cluster_source import ClusterSource, DurationType, source_options
+from kubesched.cli.cluster_source import ClusterSource, DurationType
 from kubesched.cli.edit_options import NODES, EditOptions, edit_options
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import (
@@ -230,10 +228,7 @@ def _share(share: ShareChange | None) -> str:
 
 
 @click.command("what-if")
-@source_options
-@config_option
-@feature_gates_option
-@seed_option
+@simulation_options
 @edit_options
 @click.option("--with-config", metavar="FILE", help="KubeSchedulerConfiguration that is in force with the changes.")
 @click.option(

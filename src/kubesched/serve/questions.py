@@ -66,59 +66,56 @@ async def answer_to(question: QuestionRequest, service: QueryService) -> dict[st
     else:
         assert isinstance(question, StateQuestion)
         age = service.age()
-        document = service.ask_now(question.changes, _Answering(question, service))
+        document = service.ask_now(question.changes, lambda trial, check: _answer_now(question, service, trial, check))
     return {**document, "cluster": plain(age)}
 
 
-class _Answering:
-    """One question to the cluster as it is while a trial lasts."""
+def _answer_now(question: StateQuestion, service: QueryService, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+    """The answer to a question about the cluster as it is while a trial lasts."""
+    match question:
+        case FitQuestion():
+            return _fit(question, service, trial, check_time)
+        case ExplainQuestion():
+            return _explain(question, service, trial, check_time)
+        case CapacityQuestion():
+            return _capacity(question, service, trial, check_time)
+    raise TypeError(question)
 
-    def __init__(self, question: StateQuestion, service: QueryService) -> None:
-        self._question = question
-        self._service = service
 
-    def __call__(self, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
-        match self._question:
-            case FitQuestion():
-                return self._fit(self._question, trial, check_time)
-            case ExplainQuestion():
-                return self._explain(self._question, trial, check_time)
-            case CapacityQuestion():
-                return self._capacity(self._question, trial, check_time)
-        raise TypeError(self._question)
-
-    def _fit(self, question: FitQuestion, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
-        def in_time() -> Iterator[Pod]:
-            for pod in self._service.objects.pods(question.pods, "pods", trial):
-                check_time()
-                yield pod
-
-        return answer(fit(trial, in_time()))
-
-    def _explain(self, question: ExplainQuestion, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
-        def is_out_of_time() -> bool:
-            try:
-                check_time()
-            except QuestionTimeoutError:
-                return True
-            return False
-
-        pod = trial.with_claims(self._service.objects.pod(question.pod, "pod", trial))
-        found = explain(trial.cluster, pod, with_remedies=question.remedies, out_of_time=is_out_of_time)
-        explanation = found.explanation
-        if not question.nodes:
-            explanation = replace(explanation, verdicts=(), scores=explanation.scores[:_BEST])
-        return answer(explanation, found.findings, Skipped({}))
-
-    def _capacity(self, question: CapacityQuestion, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
-        model = model_of(self._service.objects.pod(question.pod, "pod", trial))
-        assert model is not None
-
-        def place(pod: Pod) -> PodPlacement | UnplacedPod:
+def _fit(question: FitQuestion, service: QueryService, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+    def in_time() -> Iterator[Pod]:
+        for pod in service.objects.pods(question.pods, "pods", trial):
             check_time()
-            return trial.place(pod)
+            yield pod
 
-        return answer(capacity(trial.cluster, model, most=question.most, place=place))
+    return answer(fit(trial, in_time()))
+
+
+def _explain(question: ExplainQuestion, service: QueryService, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+    def is_out_of_time() -> bool:
+        try:
+            check_time()
+        except QuestionTimeoutError:
+            return True
+        return False
+
+    pod = trial.with_claims(service.objects.pod(question.pod, "pod", trial))
+    found = explain(trial.cluster, pod, with_remedies=question.remedies, out_of_time=is_out_of_time)
+    explanation = found.explanation
+    if not question.nodes:
+        explanation = replace(explanation, verdicts=(), scores=explanation.scores[:_BEST])
+    return answer(explanation, found.findings, Skipped({}))
+
+
+def _capacity(question: CapacityQuestion, service: QueryService, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+    model = model_of(service.objects.pod(question.pod, "pod", trial))
+    assert model is not None
+
+    def place(pod: Pod) -> PodPlacement | UnplacedPod:
+        check_time()
+        return trial.place(pod)
+
+    return answer(capacity(trial.cluster, model, most=question.most, place=place))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def on_the_page(cluster: ClusterModel, key: str = PENDING) -> Json:
 def test_page_and_explain_name_the_same_cause_nodes_and_remedies(objects: list[Json]) -> None:
     cluster = cluster_of(objects)
     found = explain(cluster, cluster.pods[PENDING])
-    document = answer(found.explanation, found.findings, Skipped({}))
+    document = answer(*found, Skipped({}))
     page = on_the_page(cluster)
     assert page["view"]["cause"] == (document["cause"] or WOULD_FIT)
     misses = page["view"]["verdict"]["misses"]
@@ -58,8 +58,8 @@ def test_the_cause_of_an_attempt_is_that_of_the_explanation() -> None:
     world, views = alive(*nodes, pod)
     world.tried()
     found = explain(cluster_of(as_json([*nodes, pod])), pod, with_remedies=False)
-    assert found.cause == "Insufficient cpu"
-    assert [group.title for group in views.pending.groups().groups] == [found.cause]
+    assert found.findings.cause == "Insufficient cpu"
+    assert [group.title for group in views.pending.groups().groups] == [found.findings.cause]
 
 
 # -- a plugin of somebody else ----------------------------------------------------------------------------------------

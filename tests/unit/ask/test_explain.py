@@ -23,7 +23,7 @@ def node(name: str, cpu: str = "4", **labels: str) -> NodeBuilder:
 
 def which(answer: ExplainedPod) -> list[tuple[int, str]]:
     """Per group how many nodes, and what they have that no others have."""
-    return [(len(group.nodes), group.trait.text if group.trait else "") for group in answer.groups]
+    return [(len(group.nodes), group.trait.text if group.trait else "") for group in answer.findings.node_groups]
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------
@@ -64,13 +64,16 @@ def test_a_few_nodes_are_called_by_their_names() -> None:
 
 def test_the_node_that_lacks_least_comes_first() -> None:
     found = asked(make_pod("p").requests(cpu="4"), node("small", cpu="1"), node("almost", cpu="3800m"))
-    assert [(miss.node, miss.text) for miss in found.misses] == [("almost", "lacks 200m cpu"), ("small", "lacks 3 cpu")]
+    assert [(miss.node, miss.text) for miss in found.findings.nearest_misses] == [
+        ("almost", "lacks 200m cpu"),
+        ("small", "lacks 3 cpu"),
+    ]
 
 
 def test_one_objection_is_nearer_than_two() -> None:
     both, cordoned = node("both", cpu="3900m").taint("t", "x"), node("cordoned").cordoned()
     found = asked(make_pod("p").requests(cpu="4"), both, cordoned)
-    assert [(miss.node, miss.text) for miss in found.misses] == [
+    assert [(miss.node, miss.text) for miss in found.findings.nearest_misses] == [
         ("cordoned", "is cordoned"),
         ("both", "has the taint t=x:NoSchedule; lacks 100m cpu"),
     ]
@@ -78,12 +81,12 @@ def test_one_objection_is_nearer_than_two() -> None:
 
 def test_a_label_that_is_missing_is_named() -> None:
     found = asked(make_pod("p").node_selector(disk="ssd"), node("n"))
-    assert found.misses[0].text == "lacks the label disk=ssd"
+    assert found.findings.nearest_misses[0].text == "lacks the label disk=ssd"
 
 
 def test_a_full_node_says_how_many_pods_it_has() -> None:
     full = make_node("n").capacity(cpu="4", memory="8Gi", pods=1)
-    assert asked(make_pod("p"), full, make_pod("q").on("n")).misses[0].text == "has its 1 pods"
+    assert asked(make_pod("p"), full, make_pod("q").on("n")).findings.nearest_misses[0].text == "has its 1 pods"
 
 
 # -- the cluster afterwards -------------------------------------------------------------------------------------------

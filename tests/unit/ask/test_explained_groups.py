@@ -30,7 +30,7 @@ def asked(*objects: NodeBuilder | PodBuilder | KubeObject, features: Features = 
 
 
 def group_in(cluster: ClusterModel, target: str = "podgroup/g") -> GroupExplanation:
-    found = explain(cluster, find_pod(cluster, target)).pod_group
+    found = explain(cluster, find_pod(cluster, target)).findings.pod_group
     assert found is not None
     return found
 
@@ -104,7 +104,7 @@ def test_group_that_fits_and_one_that_is_held_back() -> None:
 
 def test_group_without_its_gate_is_refused_and_its_pods_are_as_any() -> None:
     cluster = asked(zoned("n0", "a", 3), make_gang("g", 4), *members("g", 4), features=Features())
-    assert explain(cluster, find_pod(cluster, "g-0")).pod_group is None
+    assert explain(cluster, find_pod(cluster, "g-0")).findings.pod_group is None
     with pytest.raises(UnknownTargetError, match="GenericWorkload"):
         find_pod(cluster, "podgroup/g")
 

@@ -6,9 +6,10 @@ from tests.unit.ui.observing import alive, still
 from kubesched import config
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
 from kubesched.ask.explain.explanation import explain_pod
+from kubesched.ask.targets import RequestError
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.pods import PodVerdict, TryError
+from kubesched.ui.model.pods import PodVerdict
 from kubesched.ui.views import PageViews
 
 
@@ -139,7 +140,7 @@ def test_edited_pod_gets_its_own_verdict_and_the_cluster_does_not_change() -> No
 
 def test_all_mistakes_of_an_edited_pod_are_named() -> None:
     views = still(make_node("a"), make_pod("p"))
-    with pytest.raises(TryError) as raised:
+    with pytest.raises(RequestError) as raised:
         views.pods.try_it("spec:\n  containers: [{name: 'A B', image: x}]\n  nodeSelectr: {}", "default/p")
     assert any("nodeSelectr" in line for line in raised.value.lines)
     assert any("name" in line for line in raised.value.lines)
@@ -147,7 +148,7 @@ def test_all_mistakes_of_an_edited_pod_are_named() -> None:
 
 @pytest.mark.parametrize("text", ["{", "- a list", "", "kind: Node\napiVersion: v1", "metadata: 3", "a: &a [*a]"])
 def test_what_is_no_pod_is_refused(text: str) -> None:
-    with pytest.raises(TryError):
+    with pytest.raises(RequestError):
         still(make_node("a")).pods.try_it(text, "")
 
 

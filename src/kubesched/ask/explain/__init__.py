@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -37,8 +37,6 @@ _IGNORED_LABELS = (
     "beta.kubernetes.io/os",
     "beta.kubernetes.io/arch",
 )
-__all__ = ["ExplainedPod", "ExplanationFindings", "explain"]
-
 MOST_MISSES = 3
 
 
@@ -159,31 +157,20 @@ class ExplanationFindings:
     """Why the pod is not scheduled; empty if it is. Pending pods are grouped by it."""
     node_groups: tuple[NodeGroup, ...]
     nearest_misses: tuple[NearMiss, ...]
+    """Only of a pod that fits nowhere."""
     details: dict[str, Any]
     """What plugins add, by the names of their parts."""
     remedies: Remedies | None = None
+    """None for a pod that finds a node, or if they were not asked for."""
     pod_group: GroupExplanation | None = None
     """What becomes of the group that the pod waits with; without it the pod goes nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedPod:
-    """Everything there is to say about one pod."""
+class ExplainedPod(NamedTuple):
+    """Everything there is to say about one pod: the parts of its document."""
 
     explanation: Explanation
-    cause: str
-    groups: tuple[NodeGroup, ...]
-    misses: tuple[NearMiss, ...]
-    """Only of a pod that fits nowhere."""
-    remedies: Remedies | None = None
-    """None for a pod that finds a node, or if they were not asked for."""
-    pod_group: GroupExplanation | None = None
-
-    @property
-    def findings(self) -> ExplanationFindings:
-        """What goes into the document besides the explanation."""
-        details = {name: part.data for name, part in self.explanation.details.items()}
-        return ExplanationFindings(self.cause, self.groups, self.misses, details, self.remedies, self.pod_group)
+    findings: ExplanationFindings
 
 
 def explain(
@@ -203,11 +190,15 @@ def explain(
         view, gate = decide(cluster, pod)
         explanation, cause = explain_decision(cluster, pod, view, gate), cause_of(view.decision, gate)
         wants_help = with_remedies and cause is not None and not explanation.current_node and not pod.is_terminating
-        return ExplainedPod(
-            explanation,
+        helping = (
+            remedies(cluster, pod, out_of_time=out_of_time) if wants_help and explanation.outcome != "error" else None
+        )
+        findings = ExplanationFindings(
             cause.title if cause is not None else "",
             groups_of(explanation.verdicts, cluster.state),
             () if explanation.node else view.near_misses(MOST_MISSES),
-            remedies(cluster, pod, out_of_time=out_of_time) if wants_help and explanation.outcome != "error" else None,
+            {name: part.data for name, part in explanation.details.items()},
+            helping,
             group,
         )
+        return ExplainedPod(explanation, findings)

@@ -71,7 +71,7 @@ def _reasons(refusal: NodeRejection) -> str:
 def what_would_help(answer: ExplainedPod) -> list[str]:
     """A sentence for each remedy."""
     nodes = {verdict.node for verdict in answer.explanation.verdicts}
-    found = answer.remedies.found if answer.remedies is not None else ()
+    found = answer.findings.remedies.found if answer.findings.remedies is not None else ()
     said = []
     for remedy in found:
         is_clear = remedy.node in remedy.text or remedy.node not in nodes

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from kubesched.api.errors import UserError
 from kubesched.api.kinds import Object
-from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.api.storage import StorageClass
-from kubesched.api.workloads import PriorityClass
 from kubesched.api.yaml import YamlError, documents, dump
+from kubesched.ask.targets import RequestError, RequestObjects
 from kubesched.framework.decision import Outcome
 from kubesched.framework.decision_view import DecisionView, FilterStep, NearMiss, score_at
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
-from kubesched.simulate.admission import Admission, Classes
-from kubesched.simulate.kinds import ReadAs, kind_of
 from kubesched.simulate.placement import ProposedEviction, chosen_eviction
 from kubesched.ui.model.decisions import DecisionEntry
 from kubesched.ui.model.nodes import workload_of
@@ -147,10 +141,6 @@ def _lead(ranking: Ranking) -> ScoreLead | None:
     return ScoreLead(second.node, first.total - second.total, tuple(parts))
 
 
-class TryError(UserError):
-    """What is wrong with a pod that somebody is editing."""
-
-
 @dataclass(frozen=True, slots=True)
 class PodView:
     """Everything about one pod."""
@@ -194,6 +184,7 @@ class PodModel:
     def __init__(self, observed: ObservedCluster, pending: PendingModel) -> None:
         self._observed = observed
         self._pending = pending
+        self._objects = RequestObjects(observed.cluster)
 
     def view(self, key: str) -> PodView | None:
         """None if there is no such pod."""
@@ -226,7 +217,7 @@ class PodModel:
         )
 
     def try_it(self, text: str, key: str) -> PodVerdict | None:
-        """What would become of the pod if it were like this. TryError if it cannot be."""
+        """What would become of the pod if it were like this. RequestError if it cannot be."""
         return self._verdict(self._edited(text, self._observed.pods.get(key)))
 
     def _verdict(self, pod: Pod) -> PodVerdict | None:
@@ -238,7 +229,7 @@ class PodModel:
         return page_verdict(view, self._observed.engine.pre_enqueue(pod))
 
     def _edited(self, text: str, original: Pod | None = None) -> Pod:
-        """The pod of a manifest, as an API server would complete it. TryError with all that is wrong with it.
+        """The pod of a manifest, as an API server would complete it. RequestError with all that is wrong with it.
 
         It takes the place of the original, if there is one: with its name, and with the claims that were made for it.
         """
@@ -246,25 +237,12 @@ class PodModel:
         metadata = {**(obj.get("metadata") or {})}
         metadata.setdefault("namespace", original.namespace if original else "default")
         metadata.setdefault("name", original.name if original else "new-pod")
-        read_as = kind_of(obj.get("apiVersion", "v1"), obj.get("kind", "Pod"))
-        if not isinstance(read_as, ReadAs) or read_as.record is not Pod:
-            raise TryError("kind: expected a Pod of v1")
-        obj = {**obj, "apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-        pod, mistakes = Admission(Classes(self._classes())).admit(read_as, obj)
-        if not isinstance(pod, Pod):
-            raise TryError(*(str(mistake) for mistake in mistakes))
-        if not self._observed.engine.knows(pod.spec.scheduler_name):
-            known = ", ".join(self._observed.profiles)
-            raise TryError(f"spec.schedulerName: {pod.spec.scheduler_name!r}; there are profiles for {known}")
+        pod = self._objects.new_pod({**obj, "metadata": metadata}, "")
         if original is None:
-            return one_more(pod)
+            return pod
         spec = replace(pod.spec, node_name="", volumes=original.spec.volumes)
         labels = pod.metadata.labels
         return one_more(replace(original, metadata=replace(original.metadata, labels=labels), spec=spec))
-
-    def _classes(self) -> Iterable[KubeObject]:
-        objects = self._observed.state.objects
-        return (*objects.all(PriorityClass), *objects.all(StorageClass))
 
     def search(self, text: str) -> SearchResults:
         """Nodes and pods with the text in their names; those whose names begin with it first."""
@@ -304,9 +282,9 @@ def _read_document(text: str) -> Object:
     try:
         values = [document.value for document in documents(text, most_by_aliases=_MOST_BY_ALIASES) if document.value]
     except (YamlError, RecursionError) as error:
-        raise TryError(str(error)) from error
+        raise RequestError(str(error)) from error
     if len(values) != 1 or not isinstance(values[0], dict):
-        raise TryError("expected one Pod")
+        raise RequestError("expected one Pod")
     if not isinstance(values[0].get("metadata") or {}, dict):
-        raise TryError("metadata: expected a mapping")
+        raise RequestError("metadata: expected a mapping")
     return values[0]
