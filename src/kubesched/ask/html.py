@@ -17,13 +17,13 @@ from kubesched.ask.explain.explanation import NodeScore
 from kubesched.ask.output import counted, listed
 from kubesched.ask.pending import PendingPods
 from kubesched.ask.what_if.answer import WhatIfAnswer
-from kubesched.config import Duration
 from kubesched.simulate.report import (
     Comparison,
     Share,
     SimulationReport,
     Utilisation,
     figures_in_words,
+    moment,
     short_names,
     title_of,
 )
@@ -204,7 +204,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"duration": _duration, "resource": title_of, "listed": listed}
+    environment.filters |= {"duration": moment, "resource": title_of, "listed": listed}
     environment.globals |= {
         "STYLES": _STYLES,
         "WIDTH": WIDTH,
@@ -218,10 +218,6 @@ def _environment() -> Environment:
 
 def _render(template: str, **answer: object) -> str:
     return _environment().get_template(f"{template}.html.j2").render(answer)
-
-
-def _duration(seconds: float) -> str:
-    return str(Duration(round(seconds, 3)))
 
 
 def _colours(resources: Sequence[str]) -> list[tuple[str, str]]:

@@ -18,9 +18,9 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import group_key
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.simulate.claims import claims_of, made_for
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.devices import claims_of, made_for
-from kubesched.simulate.placement import PodPlacement, UnplacedPod, decided, place_one, reserve
+from kubesched.simulate.placement import PodPlacement, UnplacedPod, by_outcome, decided, place_one, reserve
 
 
 class Trial:
@@ -207,7 +207,5 @@ class FitAnswer:
 
 def fit(trial: Trial, pods: Iterable[Pod]) -> FitAnswer:
     """Place the pods in this order on the cluster of a trial."""
-    outcomes = [trial.place(pod) for pod in pods]
-    placed = tuple(each for each in outcomes if isinstance(each, PodPlacement))
-    unplaced = tuple(each for each in outcomes if isinstance(each, UnplacedPod))
+    placed, unplaced = by_outcome(trial.place(pod) for pod in pods)
     return FitAnswer(not unplaced, trial.cluster.state.nodes.live_count, placed, unplaced)

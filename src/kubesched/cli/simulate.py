@@ -39,11 +39,11 @@ from kubesched.cli.printing import (
     progress_bar,
     table,
 )
-from kubesched.config import Duration, Features
+from kubesched.config import Features
 from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.manifests import Manifests
-from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of, title_of
+from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of, moment, title_of
 from kubesched.simulate.simulation import Simulation
 
 MOST_ROWS = 40
@@ -230,11 +230,6 @@ class ResultPrinter:
 
     def _of(self, share: Share) -> float:
         return share.mean if self._timed else share.end
-
-
-def moment(seconds: float) -> str:
-    """A time as people write it: `1h2m0s`."""
-    return str(Duration(round(seconds, 3)))
 
 
 def _until(story: PodStory) -> str:

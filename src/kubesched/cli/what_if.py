@@ -37,9 +37,8 @@ from kubesched.cli.printing import (
     progress_bar,
     table,
 )
-from kubesched.cli.simulate import moment
 from kubesched.config import Features
-from kubesched.simulate.report import title_of
+from kubesched.simulate.report import moment, title_of
 from kubesched.simulate.rolling_upgrade import UpgradePace
 
 _NAMED = 3

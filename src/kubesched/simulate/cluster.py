@@ -27,7 +27,7 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.attempt.reserving import Reserving
-from kubesched.simulate.devices import made_for, release_claims, templates_in
+from kubesched.simulate.claims import made_for, release_claims, templates_in
 from kubesched.simulate.kinds import WORKLOADS, PodWorkload
 from kubesched.simulate.workloads import as_owner, expand
 from kubesched.state.cluster import ClusterState

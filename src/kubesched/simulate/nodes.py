@@ -32,6 +32,12 @@ def lasting(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     return tuple(taint for taint in taints if not taint.key.startswith(PASSING_TAINTS))
 
 
+def is_daemon(pod: Pod) -> bool:
+    """Whether a DaemonSet made the pod, for its node alone."""
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind == "DaemonSet"
+
+
 def belongs_to(obj: KubeObject, node: str) -> bool:
     """Whether the object is about this node alone, so that a new node has one like it."""
     match obj:
@@ -40,8 +46,7 @@ def belongs_to(obj: KubeObject, node: str) -> bool:
         case ResourceSlice():
             return obj.spec.node_name == node
         case Pod():
-            owner = obj.metadata.controller
-            return obj.spec.node_name == node and owner is not None and owner.kind == "DaemonSet"
+            return obj.spec.node_name == node and is_daemon(obj)
     return False
 
 
@@ -108,9 +113,7 @@ def whats_wrong(nodes: Collection[Node], text: str) -> str:
 
 def leaves(pod: Pod) -> bool:
     """Daemons and what the kubelet runs by itself stay, as with `kubectl drain --ignore-daemonsets`."""
-    owner = pod.metadata.controller
-    is_daemon = owner is not None and owner.kind == "DaemonSet"
-    return not (is_daemon or pod.is_finished or pod.is_terminating or _MIRROR in pod.metadata.annotations)
+    return not (is_daemon(pod) or pod.is_finished or pod.is_terminating or _MIRROR in pod.metadata.annotations)
 
 
 @dataclass(frozen=True, slots=True)

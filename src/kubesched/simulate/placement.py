@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import nsmallest
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodStatus
@@ -25,8 +25,8 @@ from kubesched.framework.status import Status
 from kubesched.plugins.default_preemption.candidates import Budgets, Candidate
 from kubesched.plugins.default_preemption.dry_run import DryRun
 from kubesched.plugins.default_preemption.plugin import NOT_HELPFUL, PreemptionDetails
+from kubesched.simulate.claims import settle_claims
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.devices import settle_claims
 from kubesched.simulate.kinds import PodWorkload
 from kubesched.simulate.meter import NO_ZONE
 from kubesched.state.cluster import ClusterState
@@ -34,7 +34,6 @@ from kubesched.state.pods import PlacedPod
 
 MOST_OTHERS = 100
 """Of so many nodes it is told what making room there would take, besides the one that is chosen."""
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +175,19 @@ class PlacementReport:
 
 def place(cluster: ClusterModel) -> PlacementReport:
     """Place all pending pods. The cluster's state holds them afterwards."""
-    placed: list[PodPlacement] = []
-    unplaced: list[UnplacedPod] = []
-    for pod in cluster.pending():
-        outcome = place_one(cluster, pod)
-        if isinstance(outcome, PodPlacement):
-            placed.append(outcome)
-        else:
-            unplaced.append(outcome)
-    return PlacementReport(cluster.state.nodes.live_count, cluster.seed, tuple(placed), tuple(unplaced))
+    placed, unplaced = by_outcome(place_one(cluster, pod) for pod in cluster.pending())
+    return PlacementReport(cluster.state.nodes.live_count, cluster.seed, placed, unplaced)
+
+
+def by_outcome(
+    outcomes: Iterable[PodPlacement | UnplacedPod],
+) -> tuple[tuple[PodPlacement, ...], tuple[UnplacedPod, ...]]:
+    """Those that found a node, and those that did not, each in their order."""
+    known = list(outcomes)
+    return (
+        tuple(each for each in known if isinstance(each, PodPlacement)),
+        tuple(each for each in known if isinstance(each, UnplacedPod)),
+    )
 
 
 def place_one(

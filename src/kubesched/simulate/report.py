@@ -242,7 +242,8 @@ def _plain(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def _time(seconds: float) -> str:
+def moment(seconds: float) -> str:
+    """A time as people write it: `1h2m0s`."""
     return str(Duration(round(seconds, 3)))
 
 
@@ -253,9 +254,9 @@ _FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "preemptions": ("Preemptions", _plain),
     "evicted": ("Pods evicted", _plain),
     "attempts": ("Attempts", _plain),
-    "seconds": ("Virtual time", _time),
-    "mean_wait": ("Mean wait for a node", _time),
-    "longest_wait": ("Longest wait for a node", _time),
+    "seconds": ("Virtual time", moment),
+    "mean_wait": ("Mean wait for a node", moment),
+    "longest_wait": ("Longest wait for a node", moment),
     "nodes_used": ("Nodes used", _plain),
 }
 

@@ -8,6 +8,7 @@ from itertools import count, islice
 from typing import Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api import workloads as api
 from kubesched.api.affinity import Affinity
@@ -29,7 +30,6 @@ from kubesched.controllers.stateful_sets import claim_of, claim_templates, ordin
 from kubesched.simulate.kinds import DaemonSet, Deployment, Job, PodWorkload, ReplicaSet, StatefulSet
 
 T = TypeVar("T", bound=KubeObject)
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject, read_custom
@@ -18,10 +19,8 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.client import CONFLICT, NOT_FOUND, Awaited, ClientError, ClusterClient, Json
-from kubesched.simulate.devices import DeviceClaims
-from kubesched.simulate.volumes import SimulatedVolumes
+from kubesched.simulate.claims import DeviceClaims, SimulatedVolumes
 
-replace = msgspec.structs.replace
 K = TypeVar("K", bound=KubeObject)
 
 START = datetime(2000, 1, 1, tzinfo=UTC)

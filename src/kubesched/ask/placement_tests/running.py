@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from kubesched import config as configuration
 from kubesched.api.errors import located
@@ -52,7 +53,6 @@ from kubesched.simulate.manifests import load
 from kubesched.simulate.nodes import label_of
 
 _CAPACITY = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-replace = msgspec.structs.replace
 
 _WORKLOADS = 3
 _PASSING = ("hash", "pod-name", "pod-index", "generation", "job-name", "controller-uid")

@@ -15,6 +15,7 @@ from kubesched.api.workloads import PodDisruptionBudget
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
 from kubesched.simulate.meter import NO_ZONE
+from kubesched.simulate.nodes import is_daemon
 from kubesched.simulate.report import Figures, Preempted, SimulationReport, Utilisation, figures_of, spread_of
 from kubesched.simulate.rolling_upgrade import BudgetTracker, Forced, Replaced, RollingUpgrade
 from kubesched.simulate.simulation import Progress, Simulation
@@ -231,9 +232,9 @@ def difference(
             waiting.append(PodLeftWaiting(key, was_on, reason, is_new, unmanaged))
         elif was_on and is_on != was_on:
             moved.append(Moved(key, was_on, is_on, unmanaged=unmanaged))
-        elif is_on and not was_on and not (is_new and _is_daemon(pod)):
+        elif is_on and not was_on and not (is_new and is_daemon(pod)):
             placed.append(Moved(key, "", is_on, is_new, unmanaged))
-    gone = [key for key, (pod, _) in before.pods.items() if key not in after.pods and not _is_daemon(pod)]
+    gone = [key for key, (pod, _) in before.pods.items() if key not in after.pods and not is_daemon(pod)]
     first, then = before.report, after.report
     return WhatIfAnswer(
         changes=tuple(changes),
@@ -253,11 +254,6 @@ def difference(
         groups=group_outcomes(before, after),
         upgrade=upgrade,
     )
-
-
-def _is_daemon(pod: Pod) -> bool:
-    owner = pod.metadata.controller
-    return owner is not None and owner.kind == "DaemonSet"
 
 
 def _new_evictions(before: Iterable[Preempted], after: Iterable[Preempted]) -> tuple[Preempted, ...]:
@@ -331,7 +327,7 @@ def _zones_of_workloads(side: ClusterOutcome) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for pod, _ in side.pods.values():
         owner, node = pod.metadata.controller, side.nodes.get(pod.spec.node_name)
-        if owner is not None and node is not None and not _is_daemon(pod):
+        if owner is not None and node is not None and not is_daemon(pod):
             zone = node.metadata.labels.get(ZONE, NO_ZONE)
             found.setdefault(f"{pod.namespace}/{owner.kind.lower()}/{owner.name}", Counter())[zone] += 1
     return found

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.api.kinds import Object
 from kubesched.api.pod import Pod
@@ -26,7 +27,6 @@ from kubesched.ui.model.pending import PendingModel, PendingPodLine
 
 MOST_MISSES = 8
 _SCORED = 12
-replace = msgspec.structs.replace
 
 _SHOWN = 12
 _MOST_BY_ALIASES = 1 << 18
