@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kubesched import __version__
 from kubesched.ask.explain import ExplainedPod, words
-from kubesched.ask.explain.explanation import NodeScore
 from kubesched.ask.output import counted, listed
 from kubesched.ask.pending import PendingPods
 from kubesched.ask.what_if.answer import WhatIfAnswer
@@ -209,7 +208,6 @@ def _environment() -> Environment:
         "STYLES": _STYLES,
         "WIDTH": WIDTH,
         "counted": counted,
-        "plugins_that_tell_apart": _plugins_that_tell_apart,
         "version": __version__,
         "words": words,
     }
@@ -289,8 +287,3 @@ def _side_by_side(shares: Sequence[Mapping[str, float]]) -> list[Bars]:
         for name in shares[0]
         if any(policy.get(name) for policy in shares)
     ]
-
-
-def _plugins_that_tell_apart(scores: Sequence[NodeScore]) -> list[int]:
-    """The positions of the plugins that do not score all nodes alike."""
-    return [i for i in range(len(scores[0].parts)) if len({score.parts[i].weighted for score in scores}) > 1]

@@ -18,6 +18,7 @@ from kubesched.ask.explain.words import (
     nodes_that_help,
     nothing_helps,
     outcome_of_group,
+    plugins_that_tell_apart,
     what_would_help,
     which,
 )
@@ -150,7 +151,7 @@ class ExplanationPrinter:
         """A column per plugin that tells nodes apart; what is the same for all is one column, so that rows add up."""
         scores = self._it.scores
         shown = scores if self._all else _best_and_chosen(scores, self._it.node)
-        telling = [i for i in range(len(scores[0].parts)) if len({score.parts[i].weighted for score in scores}) > 1]
+        telling = plugins_that_tell_apart(scores)
         level = [i for i in range(len(scores[0].parts)) if i not in telling]
         rows = self._wide_scores(shown, telling, level)
         if rows.narrowest() > self._out.width:

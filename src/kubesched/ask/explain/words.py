@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubesched.ask.explain import NAMED_ONE_BY_ONE, ExplainedPod, NodeGroup
-from kubesched.ask.explain.explanation import Explanation, NodeRejection, NodeVerdict
+from kubesched.ask.explain.explanation import Explanation, NodeRejection, NodeScore, NodeVerdict
 from kubesched.ask.explain.pod_groups import GroupExplanation, PodGroupPoolHelp
 from kubesched.ask.output import counted, listed
 from kubesched.ask.remedies import Remedies
@@ -102,3 +104,8 @@ def nodes_that_help(help_: PodGroupPoolHelp) -> str:
     """The new nodes with which a pod group would be scheduled."""
     where = f" in {listed(help_.zones)}" if help_.zones else ""
     return f"{counted(help_.nodes, 'more node')} of pool {help_.pool}{where}."
+
+
+def plugins_that_tell_apart(scores: Sequence[NodeScore]) -> list[int]:
+    """The positions of the plugins that do not score all nodes alike."""
+    return [i for i in range(len(scores[0].parts)) if len({score.parts[i].weighted for score in scores}) > 1]

@@ -15,9 +15,8 @@ from kubesched.framework.advice import RemedyKind, RemedyProposal, created
 from kubesched.framework.decision_view import DecisionView
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.plugins.advice.evictions import delete_pods, list_pods, propose_eviction
-from kubesched.simulate.nodes import one_more, pools_of
+from kubesched.simulate.nodes import is_daemon, one_more, pools_of
 from kubesched.state.cluster import ClusterState
-from kubesched.state.pods import PlacedPod
 
 MOST_MODELS = 30
 MOST_EVICTABLE = 40
@@ -99,7 +98,7 @@ def propose_single_evictions(trials: Trials, view: DecisionView) -> Iterator[Rem
     found: list[Pod] = []
     judged: dict[int, bool] = {}
     for placed in trials.state.pods.at:
-        if placed is None or _is_daemon(placed):
+        if placed is None or is_daemon(placed.pod):
             continue
         facts = id(placed.facts)
         if facts not in judged:
@@ -110,8 +109,3 @@ def propose_single_evictions(trials: Trials, view: DecisionView) -> Iterator[Rem
             return
     for other in found:
         yield propose_eviction([other], trials.state, other.spec.node_name)
-
-
-def _is_daemon(placed: PlacedPod) -> bool:
-    owner = placed.pod.metadata.controller
-    return owner is not None and owner.kind == "DaemonSet"

@@ -113,7 +113,7 @@ class NodeMapModel:
     def label_keys(self) -> list[LabelKey]:
         """By what nodes can be grouped: zones and pools first, then labels that tell some of them apart."""
         values: dict[str, Counter[str]] = {}
-        for node in self._live_nodes():
+        for node in filter(None, self._table.nodes):
             for key, value in node.metadata.labels.items():
                 known = values.setdefault(key, Counter())
                 if len(known) <= _MOST_VALUES:
@@ -128,9 +128,6 @@ class NodeMapModel:
         flags = self._flags[self._table.live[: len(self._flags)]]
         named = {"cordoned": CORDONED, "tainted": TAINTED, "notReady": NOT_READY}
         return {"nodes": len(flags), **{n: int(np.count_nonzero(flags & bit)) for n, bit in named.items()}}
-
-    def _live_nodes(self) -> list[Node]:
-        return [node for node in self._table.nodes if node is not None]
 
     def _group(self, row: int, key: str) -> str:
         node = self._table.nodes[row]
