@@ -15,6 +15,8 @@ from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta, Record
 from kubesched.api.pod import PodSpec
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.api.well_known import NAMESPACE_NAME
+from kubesched.api.workloads import Namespace
 
 
 class PodTemplate(Record, frozen=True):
@@ -267,3 +269,8 @@ def _usual_plural(kind: str) -> str:
 def _text(content: dict[str, Any], field: str) -> str:
     value = content.get(field)
     return value if isinstance(value, str) else ""
+
+
+def bare_namespace(name: str) -> Namespace:
+    """A namespace of which nothing but the name is known."""
+    return Namespace(metadata=ObjectMeta(name=name, labels={NAMESPACE_NAME: name}))

@@ -38,8 +38,7 @@ from kubesched.ask.what_if.answer import ClusterOutcome, Upgraded, WhatIfAnswer,
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.run_now import StillWaitingError
-from kubesched.simulate.kinds import PodWorkload
-from kubesched.simulate.manifests import bare_namespace
+from kubesched.simulate.kinds import PodWorkload, bare_namespace
 from kubesched.simulate.rolling_upgrade import RollingUpgrade
 from kubesched.simulate.simulation import Progress
 
