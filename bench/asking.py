@@ -8,14 +8,14 @@ from collections.abc import Callable
 from bench import clusters
 from kubesched import config
 from kubesched.api.pod import Pod
-from kubesched.questions.explain import explain
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.ask.explain import explain
+from kubesched.simulate.cluster import ClusterModel
 
 NODES, PODS = 5000, 50_000
 KINDS = 50
 
 
-def full_cluster() -> SimulatedCluster:
+def full_cluster() -> ClusterModel:
     """Every node filled to the last cpu."""
     nodes = [clusters.node(i) for i in range(NODES)]
     cpu = f"{32_000 * NODES // PODS}m"
@@ -23,7 +23,7 @@ def full_cluster() -> SimulatedCluster:
         clusters.pod(i, f"filler-{i % KINDS}", cpu=cpu, node_name=f"node-{i % NODES:05d}", priority=i % 3)
         for i in range(PODS)
     ]
-    return SimulatedCluster([*nodes, *pods], config.default())
+    return ClusterModel([*nodes, *pods], config.default())
 
 
 ASKED: dict[str, Callable[[int], Pod]] = {
@@ -34,7 +34,7 @@ ASKED: dict[str, Callable[[int], Pod]] = {
 }
 
 
-def cpu_ms(cluster: SimulatedCluster, kind: str, round_: int, *, with_remedies: bool) -> float:
+def cpu_ms(cluster: ClusterModel, kind: str, round_: int, *, with_remedies: bool) -> float:
     """CPU milliseconds of one answer about a pod of this kind, which was not asked about before."""
     pod = ASKED[kind](round_)
     start = time.process_time()

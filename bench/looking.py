@@ -29,9 +29,9 @@ from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.ui.model.decisions import DecisionLog
-from kubesched.ui.sources.scheduler import observe_scheduler
+from kubesched.ui.sources import observe_scheduler
 from kubesched.ui.stream import TICK, Follower
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 NODES, RUNNING, PODS, PER_SECOND = 5_000, 10_000, 4_000, 1_500
 LONGEST_RUN = 300.0
@@ -70,7 +70,7 @@ def added(pods: int = 4 * PODS) -> Added:
     for i in range(pods):
         scheduler.handle(Change(new=clusters.PLACED["basic"](i)))
     scheduler.listeners.append(_Measuring())
-    views = Views(observe_scheduler(scheduler, config.default(), kind="daemon", title="", clock=time.monotonic))
+    views = PageViews(observe_scheduler(scheduler, config.default(), kind="daemon", title="", clock=time.monotonic))
     log = views.observed.log
     assert isinstance(log, DecisionLog)
     log.viewers = 1

@@ -12,19 +12,19 @@ from kubesched import config
 from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
+from kubesched.ask.output import plain
+from kubesched.ask.remedies import ObjectChange, Remedy
 from kubesched.framework.decision import Outcome
-from kubesched.questions.output import plain
-from kubesched.questions.remedies import ObjectChange, Remedy
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import schedule
 
 Json = dict[str, Any]
 
 
-def cluster_of(objects: Iterable[Json], settings: config.SchedulerConfiguration | None = None) -> SimulatedCluster:
+def cluster_of(objects: Iterable[Json], settings: config.SchedulerConfiguration | None = None) -> ClusterModel:
     """A cluster of objects as an API server has them."""
     records = [msgspec.convert(obj, KINDS[obj["kind"]].record) for obj in objects if obj["kind"] in KINDS]
-    return SimulatedCluster(records, settings or config.default())
+    return ClusterModel(records, settings or config.default())
 
 
 def as_json(objects: Iterable[KubeObject]) -> list[Json]:

@@ -19,6 +19,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node, NodeStatus
 from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kubesched.ask.sources.following import following
 from kubesched.daemon.shadow import Shadow
 from kubesched.kube.connection import as_kubectl
 from kubesched.plugins.registry import all_plugins, in_tree
@@ -26,17 +27,14 @@ from kubesched.sandbox.box import Sandbox, SandboxSettings
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, ScenarioCluster, play
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
-from kubesched.serve.following import following
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.simulation import Simulation
 from kubesched.simulate.workloads import ARRIVAL, DURATION
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.observed import Observed, engine_for
-from kubesched.ui.model.seen_decisions import SeenDecisions
+from kubesched.ui.model.decisions import SeenDecisions
+from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.server import PageServer
-from kubesched.ui.sources.following import FollowedCluster, observe_following
-from kubesched.ui.sources.manifests import observe_manifests
-from kubesched.ui.sources.scheduler import observe_scheduler
+from kubesched.ui.sources import observe_following, observe_manifests, observe_scheduler
 from kubesched.ui.travel import TimeTravel
 
 TOKEN = "a-token-for-tests"
@@ -45,7 +43,7 @@ TOKEN = "a-token-for-tests"
 @contextlib.asynccontextmanager
 async def page_of(objects: Iterable[KubeObject], port: int = 0) -> AsyncIterator[PageServer]:
     """The page of a cluster that stands still."""
-    cluster = SimulatedCluster(objects, config.default())
+    cluster = ClusterModel(objects, config.default())
     server = PageServer(observe_manifests(cluster, "cluster.yaml"), port=port, token=TOKEN)
     await server.start()
     try:
@@ -88,7 +86,7 @@ async def page_of_sandbox(
 @contextlib.asynccontextmanager
 async def followed_page(kubeconfig: Path) -> AsyncIterator[PageServer]:
     """The page of a live cluster that is followed by watches, as `kubesched ui` serves it."""
-    cluster = FollowedCluster(config.default())
+    cluster = ClusterModel((), config.default())
     settings = as_kubectl(str(kubeconfig), "", os.environ)
     async with following(cluster, settings, os.environ, origin="a cluster") as followed:
         await followed.wait_synced()
@@ -146,16 +144,11 @@ class ShadowedCluster:
             theirs = ours if rng.random() < 0.9 else f"{('ssd', 'ssd', 'hdd')[(n := rng.randrange(60)) % 3]}-{n:02}"
             scheduler.handle(Change(built, msgspec.structs.replace(built, spec=_placed(built.spec, theirs))))
         self._at = time.time()
-        engine, profiles = engine_for(scheduler.state, config.default(), None)
         seen = SeenDecisions(time.time, scheduler.pods.values())
-        self.observed = Observed(
+        self.observed = ObservedCluster(
             kind="shadow",
             title="kubesched run --shadow",
-            state=scheduler.state,
-            pods=scheduler.pods,
-            engine=engine,
-            profiles=profiles,
-            configuration=config.default(),
+            cluster=ClusterModel.of_scheduler(scheduler.state, scheduler.pods, config.default()),
             clock=time.time,
             live=True,
             pods_without_node=seen.without_node,

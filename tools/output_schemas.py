@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kubesched.questions.answers import PARTS
-from kubesched.questions.schemas import schema_of
+from kubesched.ask.answers import PARTS
+from kubesched.ask.output import schema_of
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 

@@ -9,6 +9,17 @@ from kubesched.api.change import Change
 from kubesched.api.custom import custom_kind
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.framework.advice import (
+    AdvicePlugin,
+    MissingResource,
+    NodeShortfall,
+    ObjectEdit,
+    RemedyKind,
+    RemedyProposal,
+    propose_for_nearest,
+    propose_label,
+    propose_spec,
+)
 from kubesched.framework.budget import Expense
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
@@ -38,7 +49,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Code, Status, error, unresolvable, unschedulable
-from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.columns import Bool, Float, Int32, Int64
 from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
 
@@ -47,6 +58,7 @@ __all__ = [
     "PODS_TO_ACTIVATE",
     "SKIP",
     "Action",
+    "AdvicePlugin",
     "BindPlugin",
     "Bool",
     "Change",
@@ -61,15 +73,19 @@ __all__ = [
     "ExplainPlugin",
     "FilterOutcome",
     "FilterPlugin",
+    "Float",
     "Hint",
     "Int32",
     "Int64",
     "Interest",
     "Kind",
     "Lookup",
+    "MissingResource",
     "Node",
+    "NodeShortfall",
     "NodeView",
     "Nodes",
+    "ObjectEdit",
     "PermitPlugin",
     "PlacedPod",
     "PluginContext",
@@ -85,6 +101,8 @@ __all__ = [
     "Preemption",
     "QueueSortPlugin",
     "Reads",
+    "RemedyKind",
+    "RemedyProposal",
     "ReservePlugin",
     "Scope",
     "ScorePlugin",
@@ -95,6 +113,9 @@ __all__ = [
     "WhatIfRunner",
     "custom_kind",
     "error",
+    "propose_for_nearest",
+    "propose_label",
+    "propose_spec",
     "unresolvable",
     "unschedulable",
 ]

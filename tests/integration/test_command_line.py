@@ -28,7 +28,14 @@ def test_help_loads_no_command() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
     light = ["kubesched.api", "kubesched.api.errors", "kubesched.cli", "kubesched.cli.input", "kubesched.cli.main"]
-    assert shown.splitlines()[-1] == str([*light, "kubesched.cli.suggesting"])
+    assert shown.splitlines()[-1] == str(light)
+
+
+def test_only_pages_of_html_import_what_makes_them() -> None:
+    code = (
+        "import sys; from kubesched.cli import compare, explain, simulate, what_if; sys.exit('jinja2' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def installed(script: str, *arguments: str) -> str:

@@ -12,8 +12,8 @@ from tests.parity.adapter import evaluate
 from tests.parity.recordings import cases, families
 
 from kubesched.api.kinds import KINDS
-from kubesched.questions.sources.anonymize import Anonymizer, anonymized
-from kubesched.questions.sources.reading import ClusterReading, FoundConfiguration
+from kubesched.ask.sources.anonymize import Anonymizer, anonymized
+from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration
 
 Json = dict[str, Any]
 EVERY = 7

@@ -7,8 +7,8 @@ from tests.applied_remedies import cluster_of, schedules
 from tests.parity.recordings import cases, families
 
 from kubesched import config
+from kubesched.ask.remedies import remedies
 from kubesched.framework.profile import ProfileError
-from kubesched.questions.remedies import remedies
 
 PODS_OF_A_FAMILY = 8
 

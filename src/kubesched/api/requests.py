@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubesched.api.pod import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
-from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.quantity import Family, Quantity, parse_quantity, spell
 from kubesched.api.selectors import label_key_fault
 
 CPU = "cpu"
@@ -170,3 +170,15 @@ def _raise_to(total: Quantities, floor: Mapping[str, Quantity]) -> None:
     for name, amount in floor.items():
         if name not in total or amount.exceeds(total[name]):
             total[name] = amount
+
+
+def requested_amount(pod: Pod, resource: str, *, pod_level: bool = True) -> int:
+    """What the pod requests of a resource, in the units of the node table: thousandths of a cpu, units of others."""
+    quantity = pod_requests(pod, pod_level=pod_level).get(resource)
+    return 0 if quantity is None else whole(resource, quantity)
+
+
+def amount_text(resource: str, amount: int) -> str:
+    """An amount in the units of the node table, as people write it in manifests."""
+    family = Family.BINARY if resource in (MEMORY, EPHEMERAL_STORAGE) else Family.DECIMAL
+    return spell(amount * (10**6 if resource == CPU else 10**9), family)

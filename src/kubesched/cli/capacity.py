@@ -9,27 +9,27 @@ from rich.text import Text
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.cli.changes import change_options, changed_manifests
-from kubesched.cli.input import refuse
-from kubesched.cli.offline import (
+from kubesched.ask.answers import answer
+from kubesched.ask.edits import read_applied
+from kubesched.ask.output import counted
+from kubesched.cli.cluster_options import (
     TEXT,
     awaited_by,
     config_option,
     feature_gates_option,
     output_option,
     plugin_errors_reported,
-    policy_of,
+    scheduler_config,
     seed_option,
 )
+from kubesched.cli.cluster_source import ClusterSource, source_options
+from kubesched.cli.edit_options import EditOptions, edit_options
+from kubesched.cli.input import refuse
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, progress_bar, table
-from kubesched.cli.source import source_options
 from kubesched.config import Features
-from kubesched.questions.answers import answer
-from kubesched.questions.what_if.reading import read_applied
-from kubesched.questions.wording import counted
-from kubesched.simulate.capacity import Capacity, model_of
-from kubesched.simulate.capacity import capacity as measure
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.placement import CapacityAnswer, model_of
+from kubesched.simulate.placement import capacity as measure
 from kubesched.simulate.workloads import expand
 
 MOST_NODES = 20
@@ -41,18 +41,19 @@ MOST_NODES = 20
 @config_option
 @feature_gates_option
 @seed_option
-@change_options
+@edit_options
 @output_option()
 @click.option(
     "--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop after this many copies."
 )
 @click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
 def capacity(
-    files: tuple[str, ...],
+    source: ClusterSource,
     pod_file: str,
     config_file: str | None,
     features: Features,
     seed: int,
+    edits: EditOptions,
     output: str,
     most: int,
     all_nodes: bool,
@@ -62,13 +63,13 @@ def capacity(
     Copies are placed one after another next to the pods that run already. Pending pods do not count, and no pod is
     evicted.
     """
-    policy = policy_of(config_file, features)
-    manifests = changed_manifests(files, policy)
-    found_in_file = read_applied(pod_file, manifests.objects, awaited_by(policy)).objects
+    config = scheduler_config(source, config_file, features)
+    manifests = edits.edited(source, config)
+    found_in_file = read_applied(pod_file, manifests.objects, awaited_by(config)).objects
     model = _model(found_in_file, "<stdin>" if pod_file == "-" else pod_file)
     others = (obj for obj in found_in_file if model_of(obj) is None)
     objects = expand((*manifests.objects, *others)).objects
-    cluster = SimulatedCluster(objects, policy.settings, seed=seed, profiles=policy.profiles)
+    cluster = ClusterModel(objects, config.settings, seed=seed, profiles=config.profiles)
     with plugin_errors_reported(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     if output == TEXT:
@@ -85,7 +86,7 @@ def _model(objects: Iterable[KubeObject], source: str) -> Pod:
     return models[0]
 
 
-def _print(found: Capacity, *, all_nodes: bool) -> None:
+def _print(found: CapacityAnswer, *, all_nodes: bool) -> None:
     out = console()
     more = "" if found.stopped_by else " or more; --most looks further"
     what = f" more of {found.pod} fit on {counted(found.nodes, 'node')}{more}"

@@ -5,24 +5,24 @@ from __future__ import annotations
 import click
 from rich.text import Text
 
-from kubesched.cli.changes import change_options, changed_manifests
-from kubesched.cli.offline import (
+from kubesched.ask.answers import Skipped, answer
+from kubesched.ask.html import comparison_page
+from kubesched.ask.output import counted
+from kubesched.cli.cluster_options import (
     TEXT,
     feature_gates_option,
     now_in_words,
     output_option,
-    policy_of,
+    scheduler_config,
     seed_option,
 )
+from kubesched.cli.cluster_source import ClusterSource, source_options
+from kubesched.cli.edit_options import EditOptions, edit_options
 from kubesched.cli.printing import FAINT, console, heading, print_plain, print_skipped, table
 from kubesched.cli.simulate import run
-from kubesched.cli.source import source_options
 from kubesched.config import Features
-from kubesched.questions.answers import Skipped, answer
-from kubesched.questions.html import comparison_page
-from kubesched.questions.wording import counted
-from kubesched.simulate.comparison import Comparison, figures_in_words, short_names
-from kubesched.simulate.comparison import compare as put_side_by_side
+from kubesched.simulate.report import Comparison, figures_in_words, short_names
+from kubesched.simulate.report import compare as put_side_by_side
 
 MOST_ROWS = 20
 
@@ -39,22 +39,24 @@ MOST_ROWS = 20
 )
 @feature_gates_option
 @seed_option
-@change_options
+@edit_options
 @output_option("html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, even if there are more than {MOST_ROWS}.")
 def compare(
-    files: tuple[str, ...],
+    source: ClusterSource,
     configs: tuple[str, ...],
     features: Features,
     seed: int,
+    edits: EditOptions,
     output: str,
     all_pods: bool,
 ) -> None:
     """Simulate the cluster once per configuration, and show the results side by side."""
-    policies = [policy_of(file, features) for file in ((None, *configs) if len(configs) == 1 else configs)]
-    manifests = changed_manifests(files, *policies)
-    reports = [run(manifests, policy, seed) for policy in policies]
-    found = put_side_by_side([policy.name for policy in policies], reports)
+    config_files = (None, *configs) if len(configs) == 1 else configs
+    compared = [scheduler_config(source, file, features) for file in config_files]
+    manifests = edits.edited(source, *compared)
+    reports = [run(manifests, config, seed) for config in compared]
+    found = put_side_by_side([config.name for config in compared], reports)
     if output == "html":
         click.echo(comparison_page(found, seed=seed, made=now_in_words()), nl=False)
         return

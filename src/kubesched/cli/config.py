@@ -6,9 +6,9 @@ import click
 
 from kubesched import config as configuration
 from kubesched.api.errors import located
+from kubesched.cli.cluster_options import TEXT, feature_gates_option, output_option
 from kubesched.cli.input import read
 from kubesched.cli.main import SuggestingGroup
-from kubesched.cli.offline import TEXT, feature_gates_option, output_option
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
 from kubesched.framework.profile import ProfileError

@@ -8,19 +8,25 @@ import click
 from rich.text import Text
 
 from kubesched.api.pod import Pod
-from kubesched.cli.explanation import ExplanationPrinter
+from kubesched.ask.answers import ExplanationList, Skipped, answer
+from kubesched.ask.explain import explain as explain_pod
+from kubesched.ask.html import explanation_page, pending_page
+from kubesched.ask.pending import pending_pods
+from kubesched.ask.targets import find_pod
+from kubesched.cli.cluster_options import (
+    TEXT,
+    cluster_of,
+    now_in_words,
+    output_option,
+    plugin_errors_reported,
+    simulation_options,
+)
+from kubesched.cli.cluster_source import ClusterSource, namespace_option
+from kubesched.cli.explanation import ExplanationPrinter, print_pending
 from kubesched.cli.input import refuse
-from kubesched.cli.offline import TEXT, now_in_words, output_option, plugin_errors_reported, simulation_options
-from kubesched.cli.offline import asked as asked_about
-from kubesched.cli.pending import print_pending
 from kubesched.cli.printing import console, print_plain, print_skipped
-from kubesched.cli.source import namespace, namespace_option
 from kubesched.config import Features
-from kubesched.questions.answers import ExplanationList, Skipped, answer
-from kubesched.questions.explain import explain as explain_pod
-from kubesched.questions.html import explanation_page, pending_page
-from kubesched.questions.pending import pending_pods
-from kubesched.questions.targets import AskedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 
@@ -37,11 +43,12 @@ from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 @click.option("--no-remedies", is_flag=True, help="Do not look for what would help.")
 def explain(
     targets: tuple[str, ...],
-    files: tuple[str, ...],
+    source: ClusterSource,
     config_file: str | None,
     features: Features,
     seed: int,
     output: str,
+    namespace: str,
     pods: tuple[str, ...],
     pod_files: tuple[str, ...],
     all_nodes: bool,
@@ -52,18 +59,20 @@ def explain(
     POD is NAME or NAMESPACE/NAME; deployment/web, job/x, statefulset/db and the like stand for their next pod. Without
     any, all pending pods are told in groups: what they lack, and what would place them.
     """
-    asked, manifests = asked_about((*files, *pod_files), config_file, features, seed)
+    asked, manifests = cluster_of(source, config_file, features, seed, more_files=pod_files)
     out, skipped = console(), Skipped(manifests.skipped)
     with plugin_errors_reported():
         if targets or pods or pod_files:
-            found = [asked.find(text, namespace()) for text in (*targets, *pods)]
-            for obj, source in zip(manifests.objects, manifests.sources):
-                if _is_from(source, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
-                    found.append(asked.find(f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}"))
-            _refuse_strangers(found, asked)
-            answers = [explain_pod(asked.cluster, pod, with_remedies=not no_remedies) for pod in found]
+            found = [find_pod(asked, text, namespace or source.namespace) for text in (*targets, *pods)]
+            for obj, file in zip(manifests.objects, manifests.sources):
+                if _is_from(file, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
+                    found.append(
+                        find_pod(asked, f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}")
+                    )
+            _refuse_other_schedulers(found, asked)
+            answers = [explain_pod(asked, pod, with_remedies=not no_remedies) for pod in found]
         else:
-            pending = pending_pods(asked.cluster, with_remedies=not no_remedies)
+            pending = pending_pods(asked, with_remedies=not no_remedies)
             if output == TEXT:
                 print_pending(out, pending)
                 print_skipped(out, manifests.skipped)
@@ -76,7 +85,7 @@ def explain(
         click.echo(explanation_page(answers, made=now_in_words()), nl=False)
         return
     if output != TEXT:
-        documents = [answer(each.explanation, each.findings, skipped) for each in answers]
+        documents = [answer(*each, skipped) for each in answers]
         print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)
         return
     for i, each in enumerate(answers):
@@ -92,13 +101,13 @@ def _is_from(source: str, given: tuple[str, ...]) -> bool:
     return any(source == file or Path(source).is_relative_to(file) for file in named)
 
 
-def _refuse_strangers(pods: list[Pod], asked: AskedCluster) -> None:
-    """Pods that wait for a scheduler that the configuration knows nothing of."""
-    known = ", ".join(asked.cluster.profiles)
+def _refuse_other_schedulers(pods: list[Pod], asked: ClusterModel) -> None:
+    """Refuse pods of schedulers that the configuration has no profile for."""
+    known = ", ".join(asked.profiles)
     refused = [
         f"pod {pod.key} waits for the scheduler {pod.spec.scheduler_name!r}; the configuration has profiles for {known}"
         for pod in pods
-        if not asked.cluster.engine.knows(pod.spec.scheduler_name)
+        if not asked.engine.knows(pod.spec.scheduler_name)
     ]
     if refused:
         refuse(refused)

@@ -8,19 +8,30 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.layout import Grid, note, paragraph, unbroken
-from kubesched.cli.pod_group import print_group
-from kubesched.cli.printing import BAD, GOOD, STRONG, heading
+from kubesched.ask.explain import ExplainedPod
+from kubesched.ask.explain.explanation import NodeScore
+from kubesched.ask.explain.pod_groups import GroupExplanation
+from kubesched.ask.explain.words import (
+    choice,
+    group_reason,
+    node_reason,
+    nodes_that_help,
+    nothing_helps,
+    outcome_of_group,
+    plugins_that_tell_apart,
+    what_would_help,
+    which,
+)
+from kubesched.ask.output import counted, listed
+from kubesched.ask.pending import PendingGroup, PendingPods
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, Grid, heading, note, paragraph, unbroken
 from kubesched.framework.plugin import Section
-from kubesched.questions.explain import Answer
-from kubesched.questions.explain.words import choice, group_reason, node_reason, nothing_helps, what_would_help, which
-from kubesched.questions.wording import counted, listed
-from kubesched.simulate.explanation import NodeScore
-from kubesched.simulate.preemption import Eviction, Preemption
+from kubesched.simulate.placement import PreemptionProposal, ProposedEviction
 
 MOST_SCORES = 15
 MOST_EVICTIONS = 5
 MOST_DETAILED_NODES = 3
+MOST_REMEDIES = 5
 CHOSEN = "<- chosen"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -28,15 +39,15 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 class ExplanationPrinter:
     """Prints one answer; `nodes` shows every node by itself."""
 
-    def __init__(self, out: Console, answer: Answer, *, nodes: bool) -> None:
+    def __init__(self, out: Console, answer: ExplainedPod, *, nodes: bool) -> None:
         self._out = out
         self._answer = answer
-        self._it = answer.explanation
+        self._it, self._findings = answer
         self._all = nodes
 
     def print(self) -> None:
-        if self._answer.pod_group is not None:
-            print_group(self._out, self._answer.pod_group)
+        if self._findings.pod_group is not None:
+            print_pod_group(self._out, self._findings.pod_group)
             self._out.print()
             paragraph(self._out, "One of its pods, by itself:")
         self._outcome()
@@ -93,19 +104,19 @@ class ExplanationPrinter:
 
     def _groups(self) -> None:
         rows = Grid(("Nodes", "Which", "Verdict"), right=(0,))
-        for group in self._answer.groups:
+        for group in self._findings.node_groups:
             verdict, style = ("fit", GOOD) if group.refusal is None else (group_reason(group), "")
             rows.add(str(len(group.nodes)), which(group), verdict, style=style)
         rows.print(self._out)
-        if any(len(group.nodes) > 1 for group in self._answer.groups):
+        if any(len(group.nodes) > 1 for group in self._findings.node_groups):
             note(self._out, "--nodes shows every node.")
 
     def _misses(self) -> None:
-        if not self._answer.misses:
+        if not self._findings.nearest_misses:
             return
         self._out.print()
         self._out.print(heading("Nearest misses"))
-        for miss in self._answer.misses:
+        for miss in self._findings.nearest_misses:
             paragraph(self._out, f"{miss.node} {miss.text}", first="- ", rest="  ")
 
     # -- what plugins add ---------------------------------------------------------------------------------------------
@@ -140,7 +151,7 @@ class ExplanationPrinter:
         """A column per plugin that tells nodes apart; what is the same for all is one column, so that rows add up."""
         scores = self._it.scores
         shown = scores if self._all else _best_and_chosen(scores, self._it.node)
-        telling = [i for i in range(len(scores[0].parts)) if len({score.parts[i].weighted for score in scores}) > 1]
+        telling = plugins_that_tell_apart(scores)
         level = [i for i in range(len(scores[0].parts)) if i not in telling]
         rows = self._wide_scores(shown, telling, level)
         if rows.narrowest() > self._out.width:
@@ -191,7 +202,7 @@ class ExplanationPrinter:
 
     # -- preemption ---------------------------------------------------------------------------------------------------
 
-    def _preemption(self, preemption: Preemption) -> None:
+    def _preemption(self, preemption: PreemptionProposal) -> None:
         self._out.print()
         if preemption.chosen is None:
             self._out.print(heading("Preemption cannot help"))
@@ -207,7 +218,7 @@ class ExplanationPrinter:
             where = f"{counted(len(group.nodes), 'node')} ({listed(group.nodes)})"
             paragraph(self._out, f"No help on {where}: {group.reason}")
 
-    def _victims(self, eviction: Eviction) -> None:
+    def _victims(self, eviction: ProposedEviction) -> None:
         rows = Grid(("Victim", "Priority", "Guarded by"), right=(1,))
         for victim in eviction.victims:
             rows.add(victim.pod, str(victim.priority), ", ".join(victim.budgets) or "no disruption budget")
@@ -216,7 +227,7 @@ class ExplanationPrinter:
             victims = counted(eviction.budget_violations, "victim")
             paragraph(self._out, f"{victims} may not be disrupted now: a budget would be broken.", BAD)
 
-    def _others(self, others: tuple[Eviction, ...]) -> None:
+    def _others(self, others: tuple[ProposedEviction, ...]) -> None:
         self._out.print()
         rows = Grid(("Or from", "Budgets broken", "Victims"), right=(1,))
         for eviction in others if self._all else others[:MOST_EVICTIONS]:
@@ -229,7 +240,7 @@ class ExplanationPrinter:
     # -- remedies -----------------------------------------------------------------------------------------------------
 
     def _remedies(self) -> None:
-        remedies = self._answer.remedies
+        remedies = self._findings.remedies
         if remedies is None:
             return
         self._out.print()
@@ -250,3 +261,63 @@ def _best_and_chosen(scores: tuple[NodeScore, ...], chosen: str) -> tuple[NodeSc
 def _title(plugin: str, weight: int) -> str:
     """The name of a plugin on several lines, as columns are narrow."""
     return "\n".join([*_CAMEL.split(plugin), f"x{weight}"])
+
+
+# -- pod groups, and all pending pods ---------------------------------------------------------------------------------
+
+
+def print_pod_group(out: Console, it: GroupExplanation) -> None:
+    """The outcome, a line for each placement, and the nodes with which the group would be scheduled."""
+    fits = max((placement.fits for placement in it.placements), default=0)
+    running = f", {it.running} are running" if it.running else ""
+    words = f"  {fits} of {counted(it.waiting, 'waiting pod')} fit{running}; it needs {it.needed}"
+    out.print(Text.assemble((f"podgroup {it.group}", STRONG), words), soft_wrap=True)
+    paragraph(out, outcome_of_group(it), GOOD if it.outcome == "scheduled" else BAD)
+    if it.message:
+        paragraph(out, it.message)
+    if it.outcome == "scheduled":
+        return
+    out.print()
+    titles = (it.topology_key or "Placement", "Nodes", "Fit", "Lacks", "Pod that does not", "Nearest miss")
+    rows = Grid(titles, right=(1, 2))
+    for placement in it.placements:
+        lacks = ", ".join(f"{missing.amount} {missing.resource}" for missing in placement.lacking)
+        sizes = (str(placement.nodes), str(placement.fits))
+        rows.add(placement.name or "all nodes", *sizes, lacks, placement.first_without, placement.why)
+    if it.placements:
+        rows.print(out)
+    if it.not_shown:
+        note(out, f"... and {counted(it.not_shown, 'more placement')}")
+    if it.pools:
+        out.print()
+        out.print(heading("What would help the whole group"))
+        for help_ in it.pools:
+            paragraph(out, nodes_that_help(help_), first="- ", rest="  ")
+
+
+def print_pending(out: Console, answer: PendingPods) -> None:
+    """How many find a node; then, group by group, what the others wait for and what would help."""
+    waiting = sum(len(group.pods) for group in answer.groups)
+    total = counted(len(answer.placed) + waiting, "pending pod")
+    text = Text.assemble(
+        f"{total} on {counted(answer.nodes, 'node')}: ",
+        (f"{len(answer.placed)} would find a node now", GOOD),
+        ", ",
+        (f"{waiting} would not", BAD if waiting else FAINT),
+    )
+    out.print(text, soft_wrap=True)
+    for group in answer.groups:
+        out.print()
+        _print_pending_group(out, group)
+
+
+def _print_pending_group(out: Console, group: PendingGroup) -> None:
+    paragraph(out, f"{counted(len(group.pods), 'pod')}: {group.why}", STRONG)
+    paragraph(out, listed(group.pods), FAINT, first="  ", rest="  ")
+    for text in group.help_for_all:
+        paragraph(out, text, first="  - ", rest="    ")
+    found = group.help_for_first[:MOST_REMEDIES]
+    if found:
+        paragraph(out, f"What would help {group.pods[0]}:", first="  ", rest="  ")
+    for text in found:
+        paragraph(out, text, first="  - ", rest="    ")

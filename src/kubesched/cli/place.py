@@ -8,12 +8,13 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.offline import TEXT, asked, output_option, plugin_errors_reported, simulation_options
+from kubesched.ask.answers import Skipped, answer
+from kubesched.ask.output import counted, listed
+from kubesched.cli.cluster_options import TEXT, cluster_of, output_option, plugin_errors_reported, simulation_options
+from kubesched.cli.cluster_source import ClusterSource
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, print_skipped, table
 from kubesched.config import Features
-from kubesched.questions.answers import Skipped, answer
-from kubesched.questions.wording import counted, listed
-from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
+from kubesched.simulate.placement import PlacementReport, PodPlacement, UnplacedPod
 from kubesched.simulate.placement import place as place_all
 
 MOST_ROWS = 40
@@ -25,7 +26,7 @@ MOST_ROWS = 40
 @click.option("-n", "--namespace", "only", default="", help="Show only pods of this namespace; all are placed.")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def place(
-    files: tuple[str, ...],
+    source: ClusterSource,
     config_file: str | None,
     features: Features,
     seed: int,
@@ -37,8 +38,7 @@ def place(
 
     One pass in the order of the queue. No pod is evicted; the output says which pods preemption would evict.
     """
-    found, manifests = asked(files, config_file, features, seed)
-    cluster = found.cluster
+    cluster, manifests = cluster_of(source, config_file, features, seed)
     with plugin_errors_reported():
         report = place_all(cluster)
     if only:
@@ -81,17 +81,17 @@ def _print_placed(out: Console, report: PlacementReport, most: int) -> None:
     print_rows(out, rows, len(report.placed) - most)
 
 
-def _score(placed: Placed) -> str:
+def _score(placed: PodPlacement) -> str:
     """A pod with a single choice is placed without asking for scores."""
     return str(placed.score) if placed.feasible > 1 else "-"
 
 
-def _choice(placed: Placed, report: PlacementReport) -> str:
+def _choice(placed: PodPlacement, report: PlacementReport) -> str:
     drawn = f", drawn among {placed.ties} equals" if placed.ties > 1 else ""
     return f"{placed.feasible} of {report.nodes}{drawn}"
 
 
-def _print_unplaced(out: Console, unplaced: tuple[Unplaced, ...], most: int) -> None:
+def _print_unplaced(out: Console, unplaced: tuple[UnplacedPod, ...], most: int) -> None:
     rows = table("Not placed", "Priority", "Why", right=("Priority",))
     for i, pod in enumerate(unplaced[:most]):
         rows.add_row(pod.pod, str(pod.priority), _why(pod), end_section=False)
@@ -100,7 +100,7 @@ def _print_unplaced(out: Console, unplaced: tuple[Unplaced, ...], most: int) -> 
     print_rows(out, rows, len(unplaced) - most)
 
 
-def _why(pod: Unplaced) -> Text:
+def _why(pod: UnplacedPod) -> Text:
     text = Text(pod.message)
     if pod.eviction is not None:
         victims = listed([f"{victim.pod} (priority {victim.priority})" for victim in pod.eviction.victims])

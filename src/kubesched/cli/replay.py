@@ -7,12 +7,12 @@ import sys
 import click
 
 from kubesched.api.errors import located
+from kubesched.ask.answers import ReplayAnswer, ReplayedDifference, answer
+from kubesched.ask.output import counted
+from kubesched.cli.cluster_options import TEXT, output_option
 from kubesched.cli.input import describe, refuse
-from kubesched.cli.offline import TEXT, output_option
 from kubesched.cli.printing import BAD, GOOD, console, print_plain, table
 from kubesched.plugins.registry import all_plugins
-from kubesched.questions.answers import ReplayAnswer, ReplayedDifference, answer
-from kubesched.questions.wording import counted
 from kubesched.scheduler.recording.replay import Replay, ReplayDifference, ReplayError
 
 MOST_ROWS = 40

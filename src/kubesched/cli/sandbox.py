@@ -22,11 +22,10 @@ from kubesched.api.kinds import Object
 from kubesched.api.node import Node
 from kubesched.api.schema import convert
 from kubesched.api.yaml import YamlError, documents
+from kubesched.cli.cluster_options import config_option, feature_gates_option, settings_of
 from kubesched.cli.input import describe, read, refuse
-from kubesched.cli.offline import config_option, feature_gates_option, settings_of
 from kubesched.cli.printing import console
-from kubesched.cli.sandbox_summary import TRY_NEXT, heading_of, line, print_beginning, summary
-from kubesched.cli.sandbox_view import Addresses, LiveView
+from kubesched.cli.sandbox_view import TRY_NEXT, Addresses, LiveView, heading_of, line, print_beginning, summary
 from kubesched.config import Features
 from kubesched.config.features import POD_GROUP_GATES
 from kubesched.framework.profile import ProfileError
@@ -39,7 +38,7 @@ from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, ScenarioCluster, play
 from kubesched.scheduler import garbage
 from kubesched.ui.server import PageServer
-from kubesched.ui.sources.scheduler import observe_scheduler
+from kubesched.ui.sources import observe_scheduler
 
 _TOKEN_BYTES = 18
 """So that the address of the page fits a line of 60 columns; it can still not be guessed."""

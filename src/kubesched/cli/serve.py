@@ -12,21 +12,27 @@ from math import inf
 import click
 import uvloop
 
-from kubesched.cli.offline import Policy, config_option, feature_gates_option, manifests_of, policy_of
-from kubesched.cli.source import DurationType, source, source_options
+from kubesched.ask.service import QueryService
+from kubesched.ask.sources.following import ClusterFeed, Files, following
+from kubesched.cli.cluster_options import (
+    SchedulerConfig,
+    config_option,
+    feature_gates_option,
+    manifests_of,
+    scheduler_config,
+)
+from kubesched.cli.cluster_source import ClusterSource, DurationType, source_options
 from kubesched.config import Features
 from kubesched.framework.budget import LIMIT, Budget
 from kubesched.http.access import BearerToken, check_exposure
 from kubesched.http.tls import tls_context
 from kubesched.scheduler import garbage
-from kubesched.serve.age import Files, Followed
-from kubesched.serve.cluster import ServedCluster
-from kubesched.serve.following import following
-from kubesched.serve.questions import Questions
-from kubesched.serve.server import LARGEST_BODY, MOST_AT_ONCE, QuestionServer, Settings
-from kubesched.serve.what_if import WhatIfs
+from kubesched.serve.server import LARGEST_BODY, MOST_AT_ONCE, QuestionServer, ServiceSettings
+from kubesched.simulate.cluster import ClusterModel
 
 PORT = 8230
+MOST_WHAT_IFS = 4
+"""How many may be under way: one is answered, the others wait for their turn."""
 
 
 @click.command()
@@ -71,7 +77,7 @@ PORT = 8230
     help="How large a question may be.",
 )
 def serve(
-    files: tuple[str, ...],
+    source: ClusterSource,
     config_file: str | None,
     features: Features,
     host: str,
@@ -91,7 +97,7 @@ def serve(
     """
     tls = tls_context(tls_cert_file, tls_private_key_file, client_ca_file)
     check_exposure(host, has_token=True, has_tls=tls is not None)
-    settings = Settings(
+    settings = ServiceSettings(
         host=host,
         port=port,
         token=None if client_ca_file and not token_file else BearerToken(token_file),
@@ -100,14 +106,14 @@ def serve(
         most_at_once=max_questions,
         timeout=question_timeout,
     )
-    cluster, current = _cluster(files, policy_of(config_file, features))
+    cluster, current = _cluster(source, scheduler_config(source, config_file, features))
     uvloop.run(_serve(cluster, current, settings, what_if_timeout or inf, tells_token=not token_file))
 
 
 async def _serve(
-    cluster: ServedCluster,
-    current: AbstractAsyncContextManager[Followed],
-    settings: Settings,
+    cluster: ClusterModel,
+    current: AbstractAsyncContextManager[ClusterFeed],
+    settings: ServiceSettings,
     what_if_timeout: float,
     *,
     tells_token: bool,
@@ -115,9 +121,16 @@ async def _serve(
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    async with current as followed:
-        questions = Questions(cluster, followed, timeout=settings.timeout or inf)
-        server = QuestionServer(questions, WhatIfs(cluster, followed, timeout=what_if_timeout), settings)
+    async with current as feed:
+        service = QueryService(
+            cluster,
+            feed,
+            stands_still=isinstance(feed, Files),
+            timeout=settings.timeout or inf,
+            slow_timeout=what_if_timeout,
+            most_waiting=MOST_WHAT_IFS,
+        )
+        server = QuestionServer(service, settings)
         await server.start()
         try:
             click.echo(f"Listening on {server.url}")
@@ -128,14 +141,16 @@ async def _serve(
             await server.stop()
 
 
-def _cluster(files: tuple[str, ...], policy: Policy) -> tuple[ServedCluster, AbstractAsyncContextManager[Followed]]:
+def _cluster(
+    source: ClusterSource, config: SchedulerConfig
+) -> tuple[ClusterModel, AbstractAsyncContextManager[ClusterFeed]]:
     """The cluster, and what keeps it current. Of equals the first is chosen: a question has one answer."""
-    live = source().live
-    objects = manifests_of(files, policy, workloads=True).objects if live is None else ()
+    live = source.live
+    objects = manifests_of(source, config, workloads=True).objects if live is None else ()
     budget = Budget(time.thread_time, limit=LIMIT)
-    cluster = ServedCluster(objects, policy.settings, profiles=policy.profiles, draw=lambda among: 0, budget=budget)
+    cluster = ClusterModel(objects, config.settings, profiles=config.profiles, draw=lambda among: 0, budget=budget)
     if live is None:
-        return cluster, nullcontext(Files(source().origin))
+        return cluster, nullcontext(Files(source.origin))
     garbage.collect_seldom()
-    custom = policy.custom_resources
+    custom = config.custom_resources
     return cluster, following(cluster, live.settings, os.environ, custom=custom, origin=live.origin)

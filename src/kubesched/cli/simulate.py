@@ -11,17 +11,21 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.changes import change_options, changed_manifests
-from kubesched.cli.input import describe, refuse
-from kubesched.cli.offline import (
-    Policy,
+from kubesched.ask.answers import Skipped, Summary, answer
+from kubesched.ask.html import simulation_page
+from kubesched.ask.output import counted, listed
+from kubesched.cli.cluster_options import (
+    SchedulerConfig,
     config_option,
     feature_gates_option,
     now_in_words,
     output_option,
-    policy_of,
+    scheduler_config,
     seed_option,
 )
+from kubesched.cli.cluster_source import ClusterSource, source_options
+from kubesched.cli.edit_options import EditOptions, edit_options
+from kubesched.cli.input import describe, refuse
 from kubesched.cli.printing import (
     BAD,
     FAINT,
@@ -35,15 +39,11 @@ from kubesched.cli.printing import (
     progress_bar,
     table,
 )
-from kubesched.cli.source import source_options
-from kubesched.config import Duration, Features
-from kubesched.questions.answers import Skipped, Summary, answer
-from kubesched.questions.html import simulation_page
-from kubesched.questions.wording import counted, listed
+from kubesched.config import Features
 from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.manifests import Manifests
-from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of, title_of
+from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of, moment, title_of
 from kubesched.simulate.simulation import Simulation
 
 MOST_ROWS = 40
@@ -55,17 +55,18 @@ MOST_NODES = 20
 @config_option
 @feature_gates_option
 @seed_option
-@change_options
+@edit_options
 @output_option("html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 @click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
 @click.option("--record", help="File to record to, for `kubesched replay`. An existing file is kept as FILE.1.")
 @click.option("--record-annotations", is_flag=True, help="Record what annotations say, too; else it is masked.")
 def simulate(
-    files: tuple[str, ...],
+    source: ClusterSource,
     config_file: str | None,
     features: Features,
     seed: int,
+    edits: EditOptions,
     output: str,
     all_pods: bool,
     all_nodes: bool,
@@ -78,15 +79,15 @@ def simulate(
     and Jobs are expanded to pods. The annotations kubesched.io/arrival and kubesched.io/duration, on a pod or in a
     template, set when pods arrive and how long they run.
     """
-    policy = policy_of(config_file, features)
-    manifests = changed_manifests(files, policy)
+    config = scheduler_config(source, config_file, features)
+    manifests = edits.edited(source, config)
     with _recording(record) as stream:
-        report = run(manifests, policy, seed, stream, with_annotations=record_annotations)
+        report = run(manifests, config, seed, stream, with_annotations=record_annotations)
     match output:
         case "json" | "yaml":
             print_plain(answer(report, Summary(figures_of(report)), Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(simulation_page(report, configuration=policy.name, made=now_in_words()), nl=False)
+            click.echo(simulation_page(report, configuration=config.name, made=now_in_words()), nl=False)
         case _:
             out = console()
             ResultPrinter(out, report, all_pods=all_pods, all_nodes=all_nodes).print()
@@ -113,7 +114,7 @@ def _recording(file: str | None) -> Iterator[IO[str] | None]:
 
 def run(
     manifests: Manifests,
-    policy: Policy,
+    config: SchedulerConfig,
     seed: int,
     record: IO[str] | None = None,
     *,
@@ -121,13 +122,13 @@ def run(
 ) -> SimulationReport:
     """One simulation from beginning to end, with a progress bar; or what is wrong with the policy, and the end."""
     simulation = Simulation(
-        manifests.objects, policy.settings, seed=seed, record=record, with_annotations=with_annotations
+        manifests.objects, config.settings, seed=seed, record=record, with_annotations=with_annotations
     )
     try:
         with progress_bar("Simulating") as progress:
             return simulation.run(progress)
     except StillWaitingError as error:
-        refuse([f"{policy}: {error}"])
+        refuse([f"{config}: {error}"])
 
 
 class ResultPrinter:
@@ -229,11 +230,6 @@ class ResultPrinter:
 
     def _of(self, share: Share) -> float:
         return share.mean if self._timed else share.end
-
-
-def moment(seconds: float) -> str:
-    """A time as people write it: `1h2m0s`."""
-    return str(Duration(round(seconds, 3)))
 
 
 def _until(story: PodStory) -> str:

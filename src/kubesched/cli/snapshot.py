@@ -6,13 +6,13 @@ import sys
 
 import click
 
-from kubesched.cli.offline import config_option, feature_gates_option, policy_of
-from kubesched.cli.source import live_options, source
+from kubesched.ask.output import counted
+from kubesched.ask.sources.anonymize import anonymized
+from kubesched.ask.sources.reading import ClusterReading
+from kubesched.ask.sources.snapshot import write_snapshot, write_to
+from kubesched.cli.cluster_options import config_option, feature_gates_option, scheduler_config
+from kubesched.cli.cluster_source import ClusterSource, live_options
 from kubesched.config import Features
-from kubesched.questions.sources.anonymize import anonymized
-from kubesched.questions.sources.reading import ClusterReading
-from kubesched.questions.sources.snapshot import write_snapshot, write_to
-from kubesched.questions.wording import counted
 from kubesched.scheduler import garbage
 
 
@@ -22,17 +22,17 @@ from kubesched.scheduler import garbage
 @feature_gates_option
 @click.option("-o", "--output", "file", required=True, metavar="FILE", help="File to write, or - for standard output.")
 @click.option("--anonymize", is_flag=True, help="Put numbers in the place of names, labels, images and annotations.")
-def snapshot(config_file: str | None, features: Features, file: str, anonymize: bool) -> None:
+def snapshot(source: ClusterSource, config_file: str | None, features: Features, file: str, anonymize: bool) -> None:
     """Write all that scheduling looks at on a live cluster to a file, for -f of the other commands.
 
     The file can be read by its owner alone. With --anonymize, every decision about it is still the same.
     """
     garbage.collect_seldom()
-    policy = policy_of(config_file, features)
-    reading = source().read(workloads=True, custom=policy.custom_resources)
+    config = scheduler_config(source, config_file, features)
+    reading = source.read(workloads=True, custom=config.custom_resources)
     assert reading is not None  # there are no files to read instead
     if anonymize:
-        left_out = [name for name in reading.objects if name in policy.custom_resources]
+        left_out = [name for name in reading.objects if name in config.custom_resources]
         reading = anonymized(reading)
         for name in left_out:
             click.echo(f"Warning: {name} is left out: only its plugin knows what in it is a name", err=True)

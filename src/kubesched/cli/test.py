@@ -12,8 +12,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from kubesched.cli.input import describe, refuse
-from kubesched.cli.offline import (
+from kubesched.ask.answers import answer
+from kubesched.ask.output import counted
+from kubesched.ask.placement_tests.case import read_cases
+from kubesched.ask.placement_tests.running import CaseResult, TestResults, first_case, junit, results, run_case
+from kubesched.cli.cluster_options import (
     TEXT,
     config_option,
     feature_gates_option,
@@ -21,14 +24,9 @@ from kubesched.cli.offline import (
     plugin_errors_reported,
     settings_of,
 )
+from kubesched.cli.input import describe, refuse
 from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, console, print_plain
 from kubesched.config import Features, SchedulerConfiguration
-from kubesched.questions.answers import answer
-from kubesched.questions.placement_tests.case import read_cases
-from kubesched.questions.placement_tests.first_case import first_case
-from kubesched.questions.placement_tests.junit import junit
-from kubesched.questions.placement_tests.running import CaseResult, TestResults, results, run_case
-from kubesched.questions.wording import counted
 
 
 @click.command()

@@ -14,32 +14,29 @@ import click
 import uvloop
 
 from kubesched.api.errors import located
+from kubesched.ask.sources.following import following
+from kubesched.ask.sources.live import LiveCluster, LiveClusterError
+from kubesched.cli.cluster_options import SchedulerConfig, cluster_of, scheduler_config, simulation_options
+from kubesched.cli.cluster_source import ClusterSource
 from kubesched.cli.input import read, refuse
-from kubesched.cli.offline import Policy, asked, config_option, feature_gates_option, policy_of, seed_option
 from kubesched.cli.printing import console
-from kubesched.cli.source import source, source_options
 from kubesched.config import Features
 from kubesched.plugins.registry import all_plugins
-from kubesched.questions.sources.live import LiveCluster, LiveClusterError
 from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.replay import ReplayError
-from kubesched.serve.following import following
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.server import PageServer
-from kubesched.ui.sources.following import FollowedCluster, observe_following
-from kubesched.ui.sources.manifests import observe_manifests
+from kubesched.ui.sources import observe_following, observe_manifests
 from kubesched.ui.travel import TimeTravel
 
 
 @click.command()
-@source_options
-@config_option
-@feature_gates_option
-@seed_option
+@simulation_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; 0 picks a free one.")
 @click.option("--no-browser", is_flag=True, help="Only print the address, do not open it.")
 @click.option("--recording", metavar="FILE", help="A recording of `run` or `simulate` to travel through in time.")
 def ui(
-    files: tuple[str, ...],
+    source: ClusterSource,
     config_file: str | None,
     features: Features,
     seed: int,
@@ -55,23 +52,23 @@ def ui(
     """
     served: AbstractAsyncContextManager[PageServer]
     if recording is not None:
-        if files or config_file is not None:
+        if source.files or config_file is not None:
             refuse(["--recording: it has its own cluster and configuration, so -f and --config mean nothing beside it"])
         served = contextlib.nullcontext(PageServer(_travel(recording), port=port))
-    elif (live := source().live) is not None:
-        served = _of_live(live, policy_of(config_file, features), seed, port)
+    elif (live := source.live) is not None:
+        served = _of_live(live, scheduler_config(source, config_file, features), seed, port)
     else:
-        found, _ = asked(files, config_file, features, seed)
-        served = contextlib.nullcontext(PageServer(observe_manifests(found.cluster, source().origin), port=port))
+        found, _ = cluster_of(source, config_file, features, seed)
+        served = contextlib.nullcontext(PageServer(observe_manifests(found, source.origin), port=port))
     uvloop.run(_serve(served, opens=not no_browser))
 
 
 @contextlib.asynccontextmanager
-async def _of_live(live: LiveCluster, policy: Policy, seed: int, port: int) -> AsyncIterator[PageServer]:
+async def _of_live(live: LiveCluster, config: SchedulerConfig, seed: int, port: int) -> AsyncIterator[PageServer]:
     """The page of a cluster that watches keep current. LiveClusterError if it cannot be read."""
-    cluster = FollowedCluster(policy.settings, profiles=policy.profiles, seed=seed)
+    cluster = ClusterModel((), config.settings, profiles=config.profiles, seed=seed)
     garbage.collect_seldom()
-    custom, origin = policy.custom_resources, live.origin
+    custom, origin = config.custom_resources, live.origin
     async with following(cluster, live.settings, os.environ, custom=custom, origin=origin) as followed:
         for warning in followed.unreadable:
             click.echo(f"Warning: {warning}", err=True)

@@ -8,9 +8,9 @@ import click
 
 from kubesched import __version__
 from kubesched.api.kinds import RELEASE
-from kubesched.cli.offline import TEXT, output_option
+from kubesched.ask.answers import VersionAnswer, answer
+from kubesched.cli.cluster_options import TEXT, output_option
 from kubesched.cli.printing import print_plain
-from kubesched.questions.answers import VersionAnswer, answer
 
 
 @click.command()

@@ -2,44 +2,233 @@
 
 from __future__ import annotations
 
-import click
+from collections.abc import Sequence
 
-from kubesched.cli.changes import NODES, change_options, changes_to, is_anew
-from kubesched.cli.difference import DifferencePrinter
-from kubesched.cli.input import refuse
-from kubesched.cli.offline import (
-    config_option,
-    feature_gates_option,
+import click
+from rich.console import Console
+from rich.text import Text
+
+from kubesched.ask.answers import Skipped, answer
+from kubesched.ask.edits import RescheduleAll, UpgradeNodes, UseConfiguration, read_nodes
+from kubesched.ask.html import what_if_page
+from kubesched.ask.output import counted, listed
+from kubesched.ask.what_if.answer import Count, Fullness, Moved, ShareChange, WhatIfAnswer
+from kubesched.ask.what_if.what_if import what_if as ask
+from kubesched.cli.cluster_options import (
     manifests_of,
     output_option,
     plugin_errors_reported,
-    policy_of,
     read_gates,
-    seed_option,
+    scheduler_config,
+    simulation_options,
 )
-from kubesched.cli.printing import console, print_plain, print_skipped, progress_bar
-from kubesched.cli.source import DurationType, source_options
+from kubesched.cli.cluster_source import ClusterSource, DurationType
+from kubesched.cli.edit_options import NODES, EditOptions, edit_options
+from kubesched.cli.input import refuse
+from kubesched.cli.printing import (
+    BAD,
+    FAINT,
+    GOOD,
+    console,
+    heading,
+    print_plain,
+    print_rows,
+    print_skipped,
+    progress_bar,
+    table,
+)
 from kubesched.config import Features
-from kubesched.questions.answers import Skipped, answer
-from kubesched.questions.html import what_if_page
-from kubesched.questions.what_if.change import applied
-from kubesched.questions.what_if.node_changes import Anew
-from kubesched.questions.what_if.reading import read_nodes
-from kubesched.questions.what_if.what_if import Upgrade
-from kubesched.questions.what_if.what_if import what_if as ask
-from kubesched.scheduler.run_now import StillWaitingError
-from kubesched.simulate.rolling_upgrade import Pace
+from kubesched.simulate.report import moment, title_of
+from kubesched.simulate.rolling_upgrade import UpgradePace
 
+_NAMED = 3
 MOST_ROWS = 40
-_PACE = Pace()
+_PACE = UpgradePace()
+
+
+class DifferencePrinter:
+    """Prints one answer."""
+
+    def __init__(self, out: Console, found: WhatIfAnswer, *, most: int | None) -> None:
+        self._out = out
+        self._it = found
+        self._most = (
+            most if most is not None else len(found.moved) + len(found.placed) + len(found.waiting) + len(found.groups)
+        )
+
+    def print(self) -> None:
+        self._summary()
+        self._upgrade()
+        self._moves("Moves", "To", self._it.moved)
+        self._moves("Finds a place", "On", self._it.placed)
+        self._waiting()
+        if self._it.gone:
+            self._out.print()
+            self._out.print(Text(f"No longer there: {listed(self._it.gone)}"))
+        self._groups()
+        self._evictions()
+        self._budgets()
+        if not self._it.is_nothing or self._it.total.nodes.before != self._it.total.nodes.after:
+            self._fullness()
+            self._workloads()
+        self._unmanaged()
+
+    def _summary(self) -> None:
+        it = self._it
+        asked = "; ".join(it.changes)
+        self._out.print(heading(asked[:1].upper() + asked[1:]))
+        if it.is_nothing:
+            self._out.print(Text("No pod is treated otherwise.", style=GOOD))
+            return
+        evicted = sum(len(each.victims) for each in it.evictions)
+        parts = [
+            (f"{counted(len(it.moved), 'pod')} moved", "" if it.moved else FAINT),
+            (f"{len(it.placed)} placed", GOOD if it.placed else FAINT),
+            (f"{len(it.waiting)} waiting", BAD if it.waiting else FAINT),
+            (f"{evicted} evicted by others", BAD if evicted else FAINT),
+            (f"{counted(len(it.broken_budgets), 'budget')} broken", BAD if it.broken_budgets else FAINT),
+        ]
+        text = Text()
+        for i, (part, style) in enumerate(parts):
+            text.append(", " if i else "")
+            text.append(part, style=style)
+        self._out.print(text)
+
+    # -- pods ---------------------------------------------------------------------------------------------------------
+
+    def _moves(self, title: str, to: str, moves: Sequence[Moved]) -> None:
+        if not moves:
+            return
+        rows = table(title, "From", to)
+        for each in moves[: self._most]:
+            before = Text(each.from_node) if each.from_node else Text("new" if each.is_new else "waiting", style=FAINT)
+            rows.add_row(each.pod, before, Text(each.to_node, style=GOOD))
+        print_rows(self._out, rows, len(moves) - self._most)
+
+    def _waiting(self) -> None:
+        if not self._it.waiting:
+            return
+        rows = table("Waits", "Pods", "From", "Why", right=("Pods",), wrap=("From",))
+        for i, (reason, pods) in enumerate(self._it.reasons[: self._most]):
+            if i:
+                rows.add_row("", "", "", "")
+            names = [each.pod for each in pods]
+            shown = names if len(names) <= _NAMED + 1 else [*names[:_NAMED], f"and {len(names) - _NAMED} more"]
+            nodes = list(dict.fromkeys(each.from_node or "new" for each in pods))
+            rows.add_row("\n".join(shown), str(len(pods)), listed(nodes, _NAMED), Text(reason, style=BAD))
+        print_rows(self._out, rows, len(self._it.reasons) - self._most)
+
+    def _groups(self) -> None:
+        if not self._it.groups:
+            return
+        numbers = ("Needs", "Run before", "Run after", "Moved")
+        rows = table("Pod group", *numbers, "", right=numbers)
+        for each in self._it.groups[: self._most]:
+            remark = Text("runs", style=GOOD)
+            if not each.runs:
+                short = f"{each.needed - each.after} too few run" if each.after else "waits as a whole"
+                remark = Text(f"{short}: {each.reason}" if each.reason else short, style=BAD)
+            elif each.after < each.pods:
+                remark = Text(f"runs, {counted(each.pods - each.after, 'pod')} beyond what it needs wait")
+            rows.add_row(each.group, *map(str, (each.needed, each.before, each.after, each.moved)), remark)
+        print_rows(self._out, rows, len(self._it.groups) - self._most)
+
+    def _evictions(self) -> None:
+        if not self._it.evictions:
+            return
+        rows = table("Evicted", "By", "Priority", "On", right=("Priority",))
+        for each in self._it.evictions[: self._most]:
+            rows.add_row("\n".join(each.victims), each.preemptor, str(each.priority), each.node)
+        print_rows(self._out, rows, len(self._it.evictions) - self._most)
+
+    def _unmanaged(self) -> None:
+        leaving = [each.pod for each in self._it.moved if each.unmanaged]
+        leaving += [each.pod for each in self._it.waiting if each.unmanaged]
+        if leaving:
+            text = f"Without an owner, so that nobody would make them anew: {listed(leaving)}"
+            self._out.print()
+            self._out.print(Text(text, style=FAINT))
+
+    # -- budgets, upgrades --------------------------------------------------------------------------------------------
+
+    def _budgets(self) -> None:
+        if not self._it.budgets:
+            return
+        numbers = ("Needs", "Up before", "Up after", "Leave")
+        rows = table("Budget", *numbers, "", right=numbers)
+        for each in self._it.budgets:
+            remark = Text("kept", style=GOOD)
+            if each.short:
+                remark = Text("broken: too few are up", style=BAD)
+            elif each.slows:
+                remark = Text(f"{each.before - each.wanted} may leave at once: a drain would have to wait")
+            figures = (each.wanted, each.before, each.after, each.leaving)
+            rows.add_row(each.budget, *map(str, figures), remark)
+        print_rows(self._out, rows)
+
+    def _upgrade(self) -> None:
+        upgrade = self._it.upgrade
+        if upgrade is None:
+            return
+        slow = [each for each in upgrade.replaced if each.waited_for]
+        text = f"{counted(len(upgrade.replaced), 'node')} replaced in {moment(upgrade.seconds)}"
+        waits = f", {len(slow)} of them waited for disruption budgets" if slow else ""
+        self._out.print(Text(f"{text}{waits}."))
+        if slow:
+            rows = table("Node", "Drained in", "Waited for", right=("Drained in",))
+            for each in sorted(slow, key=lambda node: node.began - node.ended)[: self._most]:
+                rows.add_row(each.node, moment(each.ended - each.began), listed(each.waited_for))
+            print_rows(self._out, rows, len(slow) - self._most)
+        if upgrade.forced:
+            rows = table("Evicted against a budget", "On", "After", "Budget", right=("After",))
+            for forced in upgrade.forced[: self._most]:
+                rows.add_row(forced.pod, forced.node, moment(forced.time), Text(listed(forced.budgets), style=BAD))
+            print_rows(self._out, rows, len(upgrade.forced) - self._most)
+
+    # -- how full -----------------------------------------------------------------------------------------------------
+
+    def _fullness(self) -> None:
+        resources = [
+            name
+            for name, share in self._it.total.resources.items()
+            if name in ("cpu", "memory") or share.before or share.after
+        ]
+        columns = ("Nodes", *map(title_of, resources), "Pods")
+        rows = table("Zone", *columns, right=columns)
+        zones: list[Fullness] = list(self._it.zones)
+        for each in [*zones, self._it.total] if len(zones) > 1 else [self._it.total]:
+            shares = (_share(each.resources.get(name)) for name in resources)
+            rows.add_row(each.name, _count(each.nodes), *shares, _count(each.pods))
+        spread = (_share(self._it.spread.get(name)) for name in resources)
+        rows.add_row(Text("between nodes", style=FAINT), "", *spread, "")
+        print_rows(self._out, rows)
+        note = "Requested before → after, as a share of what nodes offer; below, the deviation between nodes."
+        self._out.print(Text(note, style=FAINT))
+
+    def _workloads(self) -> None:
+        zones = list(dict.fromkeys(zone for each in self._it.workloads for zone in each.zones))
+        if len(zones) < 2:
+            return
+        rows = table("Pods per zone", *sorted(zones), right=zones)
+        for each in self._it.workloads[: self._most]:
+            rows.add_row(each.workload, *(_count(each.zones.get(zone, Count(0, 0))) for zone in sorted(zones)))
+        print_rows(self._out, rows, len(self._it.workloads) - self._most)
+
+
+def _count(count: Count) -> str:
+    return str(count.after) if count.before == count.after else f"{count.before} → {count.after}"
+
+
+def _share(share: ShareChange | None) -> str:
+    if share is None:
+        return ""
+    before, after = ("-" if each is None else f"{each:.0%}" for each in (share.before, share.after))
+    return after if before == after else f"{before} → {after}"
 
 
 @click.command("what-if")
-@source_options
-@config_option
-@feature_gates_option
-@seed_option
-@change_options
+@simulation_options
+@edit_options
 @click.option("--with-config", metavar="FILE", help="KubeSchedulerConfiguration that is in force with the changes.")
 @click.option(
     "--with-feature-gates",
@@ -79,10 +268,11 @@ _PACE = Pace()
 @output_option("html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def what_if(
-    files: tuple[str, ...],
+    source: ClusterSource,
     config_file: str | None,
     features: Features,
     seed: int,
+    edits: EditOptions,
     with_config: str | None,
     with_feature_gates: tuple[str, ...],
     upgrade: tuple[str, ...],
@@ -98,28 +288,20 @@ def what_if(
     The cluster is simulated twice, as it is and with all changes, so what would happen anyway is not told. Nothing is
     written to a cluster.
     """
-    policies = [policy_of(config_file, features)]
-    then = None
+    configs = [scheduler_config(source, config_file, features)]
     if with_config is not None or with_feature_gates:
         gates = read_gates(with_feature_gates, "--with-feature-gates") if with_feature_gates else features
-        policies.append(policy_of(with_config or config_file, gates))
-        then = policies[1].settings
-    manifests = manifests_of(files, *policies, workloads=True)
-    changes = changes_to(manifests, *policies)
-    objects = applied(manifests.objects, [Anew()] if is_anew() else [])
-    planned = None
+        configs.append(scheduler_config(source, with_config or config_file, gates))
+    manifests = manifests_of(source, *configs, workloads=True)
+    asked = edits.read(source, manifests, *configs)
+    asked += [UseConfiguration(config.settings) for config in configs[1:]]
     if upgrade:
-        pace = Pace(surge, node_startup or 0.0, pod_startup or 0.0, drain_timeout or 0.0)
-        planned = Upgrade(tuple(node for text in upgrade for node in read_nodes(text)), pace)
-    if not changes and then is None and planned is None:
+        pace = UpgradePace(surge, node_startup or 0.0, pod_startup or 0.0, drain_timeout or 0.0)
+        asked.append(UpgradeNodes(tuple(node for text in upgrade for node in read_nodes(text)), pace=pace))
+    if all(isinstance(edit, RescheduleAll) for edit in asked):
         refuse(["nothing is changed: give --drain, --lose, --add, --scale, --with, --with-config or --upgrade"])
-    try:
-        with plugin_errors_reported(), progress_bar("Simulating") as progress:
-            found = ask(
-                objects, policies[0].settings, changes, then=then, upgrade=planned, seed=seed, progress=progress
-            )
-    except StillWaitingError as error:
-        refuse([str(error)])
+    with plugin_errors_reported(), progress_bar("Simulating") as progress:
+        found = ask(manifests.objects, configs[0].settings, asked, seed=seed, progress=progress).difference
     match output:
         case "json" | "yaml":
             print_plain(answer(found, Skipped(manifests.skipped)), output)

@@ -16,6 +16,7 @@ from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.shadow_groups import GroupJudge, InGroup
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.decision_view import DecisionView, score_at
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, ExtenderQuestion
 from kubesched.scheduler.attempt.waiting_attempts import answer
@@ -168,7 +169,7 @@ class Shadow(SchedulerListener):
 
     def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None, within: Bool | None) -> None:
         decision = self._engine.decide(pod, explain=True, extender_answers=answers, candidate_rows=within)
-        self._note(compared(decision, theirs, self.now()))
+        self._note(compare(decision, theirs, self.now()))
 
     def _note(self, comparison: ShadowComparison) -> None:
         self._count(comparison)
@@ -233,14 +234,13 @@ def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], Non
     return note
 
 
-def compared(decision: Decision, theirs: str, at: float) -> ShadowComparison:
+def compare(decision: Decision, theirs: str, at: float) -> ShadowComparison:
     """What to say about a pod that the other scheduler bound, by the decision that was made for it here."""
-    judgement, why, cause = _judged(decision, theirs)
+    view = DecisionView(decision)
+    judgement, why, cause = _judge(view, theirs)
     pod, ours = decision.pod.key, decision.node
     if judgement in AGREEING:
         return ShadowComparison(at, pod, judgement, theirs, ours, why)
-    outcome = decision.trace.filter_outcome
-    live = decision.cycle.state.nodes.live
     return ShadowComparison(
         at,
         pod,
@@ -249,69 +249,59 @@ def compared(decision: Decision, theirs: str, at: float) -> ShadowComparison:
         ours,
         why,
         cause,
-        their_node=_standing(decision, theirs),
-        our_node=_standing(decision, ours) if ours else None,
-        nodes=decision.cycle.state.nodes.live_count,
-        fitting=0 if outcome is None else int((outcome.feasible & live[: len(outcome.feasible)]).sum()),
+        their_node=_standing(view, theirs),
+        our_node=_standing(view, ours) if ours else None,
+        nodes=view.state.nodes.live_count,
+        fitting=view.fitting,
         message="" if ours else decision.message,
         said=_said_of(decision.pod),
     )
 
 
-def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str, str]:
+def _judge(view: DecisionView, theirs: str) -> tuple[Judgement, str, str]:
     """The judgement, why, and what pods that differ for the same reason have in common."""
+    decision = view.decision
     if decision.outcome is Outcome.ERROR:
         return "error", decision.message, decision.status.plugin if decision.status is not None else ""
     if decision.node == theirs:
         return "same", "", ""
-    rejection = _rejection(decision, theirs)
+    rejection = _rejection(view, theirs)
     if decision.outcome is not Outcome.SCHEDULED:
         return "no-node", rejection or decision.message, rejection
     if rejection:
         return "rejected", rejection, rejection
-    return _compared_by_score(decision, theirs)
+    return _compare_scores(view, theirs)
 
 
-def _rejection(decision: Decision, node: str) -> str:
+def _rejection(view: DecisionView, node: str) -> str:
     """Why the node would not have been taken here; nothing if it fits."""
-    cycle, outcome = decision.cycle, decision.trace.filter_outcome
-    row = cycle.state.nodes.row_of.get(node)
-    if row is None or not cycle.state.nodes.live[row]:
+    row = view.row_of(node)
+    if row is None:
         return "the node is not known here"
-    if outcome is None:
-        rejected = decision.trace.pre_filter.rejected if decision.trace.pre_filter is not None else None
-        return "" if rejected is None else f"{rejected.plugin}: {rejected.message}"
-    status = outcome.status_of(row)
-    if status is not None:
-        return f"{status.plugin}: {status.message}"
-    return "" if outcome.considered[row] else "left out by a pre-filter"
+    status = view.rejection(row)
+    return "" if status is None else f"{status.plugin}: {status.message}"
 
 
-def _compared_by_score(decision: Decision, theirs: str) -> tuple[Judgement, str, str]:
-    mine, other = _standing(decision, decision.node), _standing(decision, theirs)
-    is_nominated = decision.pod.status.nominated_node_name == decision.node
-    if is_nominated or mine.total is None or other.total is None:
-        return "lower", f"the pod had been nominated to {decision.node}", "the pod had been nominated elsewhere"
+def _compare_scores(view: DecisionView, theirs: str) -> tuple[Judgement, str, str]:
+    ours = view.decision.node
+    mine, other = _standing(view, ours), _standing(view, theirs)
+    if view.is_nominated or mine.total is None or other.total is None:
+        return "lower", f"the pod had been nominated to {ours}", "the pod had been nominated elsewhere"
     if mine.total == other.total:
         return "tie", "", ""
     differences = [(plugin, a - b) for (plugin, a), (_, b) in zip(mine.parts, other.parts) if a != b]
     words = ", ".join(f"{plugin} {difference:+d}" for plugin, difference in differences)
-    against = max(differences, key=lambda each: each[1])[0]
-    why = f"{decision.node} scores {mine.total}, {theirs} {other.total}: {words}"
+    against = max(differences, key=lambda difference: difference[1])[0]
+    why = f"{ours} scores {mine.total}, {theirs} {other.total}: {words}"
     return "lower", why, f"{against} prefers another node"
 
 
-def _standing(decision: Decision, node: str) -> Standing:
-    scores, table = decision.trace.scores, decision.cycle.state.nodes
-    rejection = _rejection(decision, node)
-    if scores is None or scores.broken or rejection:
+def _standing(view: DecisionView, node: str) -> Standing:
+    rejection, place = _rejection(view, node), view.place_of(node)
+    if view.scores is None or rejection or place is None:
         return Standing(node, rejection)
-    place = (scores.nodes.row_ids == table.row_of.get(node, -1)).nonzero()[0]
-    if not len(place):
-        return Standing(node)
-    i = int(place[0])
-    parts = tuple((p.plugin, p.weighted if isinstance(p.weighted, int) else int(p.weighted[i])) for p in scores.parts)
-    return Standing(node, "", int(scores.total[i]), parts)
+    parts = tuple((part.plugin, score_at(part.weighted, place)) for part in view.scores.parts)
+    return Standing(node, "", int(view.scores.total[place]), parts)
 
 
 def _said_of(pod: Pod) -> str:

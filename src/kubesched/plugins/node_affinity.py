@@ -22,6 +22,7 @@ from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlu
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, error, unresolvable
+from kubesched.plugins.advice.affinity import NodeAffinityAdvice
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.hinting import queue_if, waits_for
 from kubesched.plugins.shared.node_requirements import RequiredNodes
@@ -39,7 +40,7 @@ _LARGE = 1000
 WeightedTerm = tuple[int, NodeTerm]
 
 
-class NodeAffinityPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeAffinityPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, NodeAffinityAdvice):
     """Where pods want to be, by the labels and names of nodes."""
 
     name = "NodeAffinity"

@@ -11,6 +11,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unschedulable
+from kubesched.plugins.advice.pods import PortAdvice
 from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -21,7 +22,7 @@ TAKEN = unschedulable("node(s) didn't have free ports for the requested pod port
 ANY_ADDRESS = "0.0.0.0"
 
 
-class NodePorts(PreFilterPlugin, FilterPlugin):
+class NodePorts(PreFilterPlugin, FilterPlugin, PortAdvice):
     """Rejects nodes where a wanted host port is taken."""
 
     name = "NodePorts"

@@ -15,6 +15,7 @@ from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PluginContext
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Status, unresolvable
+from kubesched.plugins.advice.taints import CordonAdvice
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -22,7 +23,7 @@ from kubesched.state.columns import Int32
 CORDONED = unresolvable("node(s) were unschedulable")
 
 
-class NodeUnschedulable(FilterPlugin):
+class NodeUnschedulable(FilterPlugin, CordonAdvice):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"

@@ -18,6 +18,7 @@ from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreScorePlugin, ScorePlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Status, unresolvable
+from kubesched.plugins.advice.taints import TaintAdvice
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.hinting import after_own_change, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
@@ -26,7 +27,7 @@ from kubesched.state.columns import Int32, Int64
 UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, TaintAdvice):
     """Filters by NoSchedule and NoExecute; counts PreferNoSchedule against a node."""
 
     name = "TaintToleration"

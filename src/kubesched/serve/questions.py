@@ -1,59 +1,46 @@
-"""The questions themselves: what each asks for, and how it is answered from the current state of the cluster.
-
-A question is answered in one go, without waiting for anything: the state is the same throughout, and afterwards.
-"""
+"""The questions of programs: what each asks for, the document that answers it, and the OpenAPI description of both."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, Any
 
 import msgspec
 
-from kubesched.api.errors import UserError
+from kubesched import __version__
 from kubesched.api.pod import Pod
-from kubesched.questions.answers import Skipped, answer
-from kubesched.questions.changes import AskedChange, suppose
-from kubesched.questions.explain import explain
-from kubesched.questions.fit import fit
-from kubesched.questions.given import Given
-from kubesched.questions.output import plain
-from kubesched.questions.targets import AskedCluster
-from kubesched.questions.trial import Trial
-from kubesched.serve.age import Followed
-from kubesched.serve.cluster import ServedCluster
-from kubesched.simulate.capacity import capacity, model_of
-from kubesched.simulate.placement import Placed, Unplaced
+from kubesched.ask.answers import PARTS, Skipped, answer
+from kubesched.ask.edits import TrialEdit
+from kubesched.ask.explain import explain
+from kubesched.ask.output import API_VERSION, plain, record_schema, schema_of
+from kubesched.ask.service import CheckTime, QueryService, QuestionTimeoutError
+from kubesched.ask.sources.following import ClusterAge
+from kubesched.ask.targets import QuestionRequest
+from kubesched.ask.trial import Trial, fit
+from kubesched.ask.what_if.what_if import WhatIfQuestion
+from kubesched.simulate.placement import PodPlacement, UnplacedPod, capacity, model_of
 
-TIMEOUT = 10.0
 MOST_PODS = 10_000
 MOST_COPIES = 100_000
 _BEST = 10
+VERSION = API_VERSION.partition("/")[2]
 
 
-class QuestionTimeoutError(UserError):
-    """A question that takes too long."""
-
-
-class Asking(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What is sent to ask."""
-
-
-class Question(Asking, frozen=True):
+class StateQuestion(QuestionRequest, frozen=True):
     """A question to the state itself, with changes that are supposed for this question alone."""
 
-    changes: tuple[AskedChange, ...] = ()
+    changes: tuple[TrialEdit, ...] = ()
 
 
-class FitQuestion(Question, frozen=True, kw_only=True):
+class FitQuestion(StateQuestion, frozen=True, kw_only=True):
     """Would these pods fit, and where? They are placed in this order."""
 
     pods: Annotated[tuple[msgspec.Raw, ...], msgspec.Meta(min_length=1, max_length=MOST_PODS)]
 
 
-class ExplainQuestion(Question, frozen=True, kw_only=True):
+class ExplainQuestion(StateQuestion, frozen=True, kw_only=True):
     """Why does this pod go where it goes, or nowhere, and what would help?"""
 
     pod: msgspec.Raw
@@ -63,7 +50,7 @@ class ExplainQuestion(Question, frozen=True, kw_only=True):
     """Whether to look for what would help."""
 
 
-class CapacityQuestion(Question, frozen=True, kw_only=True):
+class CapacityQuestion(StateQuestion, frozen=True, kw_only=True):
     """How many more of this pod fit?"""
 
     pod: msgspec.Raw
@@ -71,66 +58,175 @@ class CapacityQuestion(Question, frozen=True, kw_only=True):
     """Where to stop counting."""
 
 
-class Questions:
-    """Answers questions about one cluster."""
+async def answer_to(question: QuestionRequest, service: QueryService) -> dict[str, Any]:
+    """The answer as a document. NotReadyError, RequestError, BusyError, QuestionTimeoutError, PluginError."""
+    if isinstance(question, WhatIfQuestion):
+        outcome, age = await service.what_if(question)
+        document = answer(outcome.difference, Skipped({}))
+    else:
+        assert isinstance(question, StateQuestion)
+        age = service.age()
+        document = service.ask_now(question.changes, lambda trial, check: _answer_now(question, service, trial, check))
+    return {**document, "cluster": plain(age)}
 
-    def __init__(
-        self,
-        cluster: ServedCluster,
-        followed: Followed,
-        *,
-        timeout: float = TIMEOUT,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`timeout` is in seconds, for each question."""
-        self.followed = followed
-        self._cluster = cluster
-        self._given = Given(cluster)
-        self._timeout = timeout
-        self._clock = clock
 
-    def ask(self, question: Question) -> dict[str, Any]:
-        """The answer as a document. NotReadyError, AskedError, QuestionTimeoutError, PluginError."""
-        age = self.followed.age()
-        deadline = self._clock() + self._timeout
-        with Trial(self._cluster) as trial:
-            suppose(question.changes, trial, self._given)
-            match question:
-                case FitQuestion():
-                    found = self._fit(question, trial, deadline)
-                case ExplainQuestion():
-                    found = self._explain(question, trial, deadline)
-                case CapacityQuestion():
-                    found = self._capacity(question, trial, deadline)
-        return {**found, "cluster": plain(age)}
+def _answer_now(question: StateQuestion, service: QueryService, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+    """The answer to a question about the cluster as it is while a trial lasts."""
+    match question:
+        case FitQuestion():
+            return _fit(question, service, trial, check_time)
+        case ExplainQuestion():
+            return _explain(question, service, trial, check_time)
+        case CapacityQuestion():
+            return _capacity(question, service, trial, check_time)
+    raise TypeError(question)
 
-    def _fit(self, question: FitQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        pods = self._given.pods(question.pods, "pods", self._among(trial))
-        return answer(fit(trial, (self._in_time(pod, deadline) for pod in pods)))
 
-    def _explain(self, question: ExplainQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        pod = trial.with_claims(self._given.pod(question.pod, "pod", self._among(trial)))
-        found = explain(
-            self._cluster, pod, with_remedies=question.remedies, out_of_time=lambda: self._clock() > deadline
-        )
-        explanation = found.explanation
-        if not question.nodes:
-            explanation = replace(explanation, verdicts=(), scores=explanation.scores[:_BEST])
-        return answer(explanation, found.findings, Skipped({}))
+def _fit(question: FitQuestion, service: QueryService, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+    def in_time() -> Iterator[Pod]:
+        for pod in service.objects.pods(question.pods, "pods", trial):
+            check_time()
+            yield pod
 
-    def _capacity(self, question: CapacityQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        model = model_of(self._given.pod(question.pod, "pod", self._among(trial)))
-        assert model is not None
+    return answer(fit(trial, in_time()))
 
-        def place(pod: Pod) -> Placed | Unplaced:
-            return trial.place(self._in_time(pod, deadline))
 
-        return answer(capacity(self._cluster, model, most=question.most, place=place))
+def _explain(question: ExplainQuestion, service: QueryService, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+    def is_out_of_time() -> bool:
+        try:
+            check_time()
+        except QuestionTimeoutError:
+            return True
+        return False
 
-    def _among(self, trial: Trial) -> AskedCluster:
-        return AskedCluster(self._cluster, self._cluster.workloads, trial)
+    pod = trial.with_claims(service.objects.pod(question.pod, "pod", trial))
+    found = explain(trial.cluster, pod, with_remedies=question.remedies, out_of_time=is_out_of_time)
+    explanation = found.explanation
+    if not question.nodes:
+        explanation = replace(explanation, verdicts=(), scores=explanation.scores[:_BEST])
+    return answer(explanation, found.findings, Skipped({}))
 
-    def _in_time(self, pod: Pod, deadline: float) -> Pod:
-        if self._clock() > deadline:
-            raise QuestionTimeoutError(f"took longer than {self._timeout:g} s")
-        return pod
+
+def _capacity(question: CapacityQuestion, service: QueryService, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
+    model = model_of(service.objects.pod(question.pod, "pod", trial))
+    assert model is not None
+
+    def place(pod: Pod) -> PodPlacement | UnplacedPod:
+        check_time()
+        return trial.place(pod)
+
+    return answer(capacity(trial.cluster, model, most=question.most, place=place))
+
+
+@dataclass(frozen=True)
+class QuestionPath:
+    """One path: what it takes, and the kind of document that it answers with."""
+
+    question: type[QuestionRequest]
+    answer: str
+
+
+QUESTIONS = {
+    f"/{VERSION}/fit": QuestionPath(FitQuestion, "Fit"),
+    f"/{VERSION}/explain": QuestionPath(ExplainQuestion, "Explanation"),
+    f"/{VERSION}/capacity": QuestionPath(CapacityQuestion, "Capacity"),
+    f"/{VERSION}/what-if": QuestionPath(WhatIfQuestion, "WhatIf"),
+}
+
+_POD = {
+    "description": "The manifest of a pod, or the [namespace/][type/]name of a pod or a workload that is there.",
+    "anyOf": [{"type": "string"}, {"type": "object"}],
+}
+_REFUSALS = {
+    400: "What was sent is not JSON, or not of this shape.",
+    401: "There is no token, or not the right one.",
+    408: "The question did not arrive in time.",
+    413: "The question is too large.",
+    422: "Something in the question is wrong; a line per field, with its path.",
+    429: "Too many questions are under way.",
+    503: "The cluster has not been read yet.",
+    504: "The answer takes too long.",
+}
+_JSON = "application/json"
+
+
+@cache
+def described() -> dict[str, Any]:
+    """The whole document."""
+    asked = [each.question for each in QUESTIONS.values()]
+    _, components = msgspec.json.schema_components(asked, ref_template="#/components/schemas/{name}")
+    for schema in components.values():
+        _name_pods(schema)
+    components |= {each.answer: _answer(each.answer) for each in QUESTIONS.values()}
+    components["Error"] = _error()
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "kubesched serve", "version": __version__, "description": "Questions about a cluster."},
+        "security": [{"bearer": []}, {"certificate": []}],
+        "paths": {path: {"post": _operation(path, each)} for path, each in QUESTIONS.items()}
+        | {path: {"get": _probe(what)} for path, what in _PROBES.items()},
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "certificate": {"type": "mutualTLS"},
+            },
+        },
+    }
+
+
+_PROBES = {"/healthz": "Whether it runs.", "/readyz": "Whether the cluster has been read, and what is missing."}
+
+
+def _name_pods(schema: dict[str, Any]) -> None:
+    """Pods are kept as they are sent until they are looked at, so their type says nothing."""
+    properties = schema.get("properties", {})
+    if "pod" in properties:
+        properties["pod"] = _POD
+    if "pods" in properties:
+        properties["pods"]["items"] = _POD
+
+
+def _answer(kind: str) -> dict[str, Any]:
+    schema = schema_of(kind, PARTS[kind])
+    del schema["$schema"]
+    schema["properties"]["cluster"] = record_schema(ClusterAge)
+    schema["required"].append("cluster")
+    return schema
+
+
+def _error() -> dict[str, Any]:
+    properties = {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "Error"},
+        "code": {"type": "integer"},
+        "errors": {"type": "array", "items": {"type": "string"}},
+    }
+    return {
+        "type": "object",
+        "description": "Why there is no answer.",
+        "properties": properties,
+        "required": [*properties],
+    }
+
+
+def _operation(path: str, asked: QuestionPath) -> dict[str, Any]:
+    text = (asked.question.__doc__ or "").partition("\n")[0]
+    return {
+        "operationId": path.rpartition("/")[2],
+        "summary": text,
+        "requestBody": {"required": True, "content": _content(asked.question.__name__)},
+        "responses": {
+            "200": {"description": "The answer.", "content": _content(asked.answer)},
+            **{str(code): {"description": why, "content": _content("Error")} for code, why in _REFUSALS.items()},
+        },
+    }
+
+
+def _probe(what: str) -> dict[str, Any]:
+    refused = {"description": "Not yet.", "content": _content("Error")}
+    return {"summary": what, "security": [], "responses": {"200": {"description": "ok"}, "503": refused}}
+
+
+def _content(name: str) -> dict[str, Any]:
+    return {_JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}}

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from kubesched.ask.output import API_VERSION
+from kubesched.ask.service import TIMEOUT, BusyError, QueryService, QuestionTimeoutError
+from kubesched.ask.sources.following import NotReadyError
+from kubesched.ask.targets import QuestionRequest, RequestError
 from kubesched.framework.errors import PluginError
 from kubesched.http.access import BearerToken, any_name, check_exposure, guard, refuse_foreign, require_credentials
 from kubesched.http.errors import errors_as_documents, json_response
 from kubesched.http.listen import HttpServer
-from kubesched.questions.given import AskedError
-from kubesched.questions.output import API_VERSION
-from kubesched.serve.age import NotReadyError
-from kubesched.serve.openapi import QUESTIONS, described
-from kubesched.serve.questions import TIMEOUT, Asking, Question, Questions, QuestionTimeoutError
-from kubesched.serve.what_if import BusyError, WhatIfQuestion, WhatIfs
+from kubesched.serve.questions import QUESTIONS, answer_to, described
 
 LARGEST_BODY = 4 << 20
 MOST_AT_ONCE = 64
@@ -28,7 +26,7 @@ PROBES = ("/healthz", "/readyz")
 """Paths that everybody may ask for."""
 
 _CODES: dict[type[Exception], int] = {
-    AskedError: 422,
+    RequestError: 422,
     BusyError: 429,
     NotReadyError: 503,
     QuestionTimeoutError: 504,
@@ -37,7 +35,7 @@ _CODES: dict[type[Exception], int] = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """Where to listen, who may ask, and how much."""
 
     host: str = "127.0.0.1"
@@ -54,11 +52,10 @@ class Settings:
 class QuestionServer:
     """Serves the questions about one cluster. It lives on the event loop where the watches do."""
 
-    def __init__(self, questions: Questions, what_ifs: WhatIfs, settings: Settings) -> None:
+    def __init__(self, service: QueryService, settings: ServiceSettings) -> None:
         """ExposedError if the address would be open to others."""
         check_exposure(settings.host, has_token=True, has_tls=settings.tls is not None)
-        self._questions = questions
-        self._what_ifs = what_ifs
+        self._service = service
         self._settings = settings
         self._under_way = 0
         self._listening = HttpServer(self._application(), settings.host, settings.port, tls=settings.tls)
@@ -73,7 +70,7 @@ class QuestionServer:
 
     async def stop(self) -> None:
         """Finish what is under way, within a second."""
-        self._what_ifs.close()
+        self._service.close()
         await self._listening.stop()
 
     def _application(self) -> web.Application:
@@ -93,13 +90,13 @@ class QuestionServer:
         return web.Response(text="ok")
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        self._questions.followed.age()
+        self._service.age()
         return web.Response(text="ok")
 
     async def _openapi(self, request: web.Request) -> web.Response:
         return json_response(described())
 
-    def _answering(self, kind: type[Asking]) -> Handler:
+    def _answering(self, kind: type[QuestionRequest]) -> Handler:
         decoder = msgspec.json.Decoder(kind)
 
         async def handler(request: web.Request) -> web.Response:
@@ -110,14 +107,8 @@ class QuestionServer:
             try:
                 async with asyncio.timeout(self._settings.timeout):
                     body = await request.read()
-                return json_response(await self._answer(decoder.decode(body)))
+                return json_response(await answer_to(decoder.decode(body), self._service))
             finally:
                 self._under_way -= 1
 
         return handler
-
-    async def _answer(self, question: Asking) -> dict[str, Any]:
-        if isinstance(question, WhatIfQuestion):
-            return await self._what_ifs.ask(question)
-        assert isinstance(question, Question)
-        return self._questions.ask(question)

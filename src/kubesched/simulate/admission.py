@@ -39,7 +39,7 @@ from kubesched.api.pod import Pod, PodSpec, PodStatus
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.storage import PersistentVolumeClaim, StorageClass
 from kubesched.api.well_known import BIND_COMPLETED
-from kubesched.simulate.kinds import ReadAs, Workload
+from kubesched.simulate.kinds import PodWorkload, ReadAs
 
 _CLASSES = (PRIORITY_CLASSES, STORAGE_CLASSES)
 _SKETCHED = re.compile(
@@ -102,7 +102,7 @@ class Admission:
             self._specs[key] = record.spec
         return record, unread
 
-    def with_priority(self, workload: Workload) -> Workload:
+    def with_priority(self, workload: PodWorkload) -> PodWorkload:
         """A workload as a server has it, with the priority that its pods will have. All else is filled in already."""
         template = workload.spec.template
         if template.spec.priority is not None:

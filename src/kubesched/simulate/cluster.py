@@ -1,28 +1,38 @@
-"""A cluster and a scheduler to ask, made from manifests and a configuration: the engine itself, with no API server."""
+"""The model of a cluster that questions are put to: its state, its workloads, and an engine that decides on them.
+
+There is one for live clusters that watches keep current, for dumps, manifests, and the ends of simulations.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from kubesched.api.change import Change
 from kubesched.api.device_claims import ResourceClaimTemplate
 from kubesched.api.meta import KubeObject
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.budget import Budget, counting_looks
 from kubesched.framework.engine import Engine
+from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
-from kubesched.simulate.devices import made_for, release_claims, templates_in
+from kubesched.scheduler.attempt.scheduling_cycle import Reserving
+from kubesched.simulate.claims import made_for, release_claims, templates_in
+from kubesched.simulate.kinds import WORKLOADS, PodWorkload
+from kubesched.simulate.workloads import as_owner, expand
 from kubesched.state.cluster import ClusterState
+
+K = TypeVar("K", bound=KubeObject)
 
 
 def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> dict[str, Profile]:
@@ -32,8 +42,8 @@ def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None 
     return {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
 
 
-class SimulatedCluster:
-    """The state that the manifests describe, and an engine that decides on it."""
+class ClusterModel:
+    """The objects of a cluster, and an engine that decides on them. Nothing is written to the cluster."""
 
     def __init__(
         self,
@@ -45,16 +55,18 @@ class SimulatedCluster:
         profiles: Mapping[str, Profile] | None = None,
         draw: Callable[[int], int] | None = None,
         budget: Budget | None = None,
+        state: ClusterState | None = None,
     ) -> None:
         """`profiles` are those of the configuration, if they have been made already.
 
         `draw` chooses among equals, in the place of the seed; without a `budget` the work of a decision is limited, not
-        its time.
+        its time. `state` is the cache of a scheduler at work, which keeps it current.
         """
         self.configuration = configuration
+        self.plugins = plugins
         self.profiles = profiles or profiles_of(configuration, plugins)
         self.seed = seed
-        self.state = ClusterState(configuration.features)
+        self.state = ClusterState(configuration.features) if state is None else state
         self.engine = Engine(
             self.state,
             self.profiles.values(),
@@ -62,13 +74,98 @@ class SimulatedCluster:
             percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score or 0,
             budget=budget or counting_looks(),
         )
+        self.reserving = Reserving(self.state, self.profiles)
         self.pods: dict[str, Pod] = {}
         """All pods by `namespace/name`, in the order in which they were given."""
         self.templates: dict[str, ResourceClaimTemplate] = {}
         """Those of claims for devices, by `namespace/name`."""
-        self._load(list(objects))
+        self.workloads: dict[tuple[type[KubeObject], str], PodWorkload] = {}
+        """Workloads with their templates, by kind and `namespace/name`. The engine sees them as owners of pods."""
+        self.observers: list[Callable[[Change[KubeObject]], None]] = []
+        """Called with every change, before it is applied."""
+        self.given = tuple(objects)
+        """What the model was made from, in that order."""
+        self._has_missing_pods = False
+        self._load(self.given)
 
-    def _load(self, objects: list[KubeObject]) -> None:
+    @classmethod
+    def with_missing_pods(
+        cls,
+        objects: Iterable[KubeObject],
+        configuration: SchedulerConfiguration,
+        *,
+        seed: int = 0,
+        plugins: Registry | None = None,
+        profiles: Mapping[str, Profile] | None = None,
+    ) -> ClusterModel:
+        """The cluster once controllers have made the pods that workloads lack; those are pending."""
+        given = tuple(objects)
+        expansion = expand(given, job_groups=configuration.features.job_groups)
+        pods = [pod for series in expansion.series for pod in series.pods]
+        made = cls([*expansion.objects, *pods], configuration, seed=seed, plugins=plugins, profiles=profiles)
+        made.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, PodWorkload)}
+        made.given, made._has_missing_pods = given, True
+        return made
+
+    @classmethod
+    def of_scheduler(
+        cls,
+        state: ClusterState,
+        pods: dict[str, Pod],
+        configuration: SchedulerConfiguration,
+        plugins: Registry | None = None,
+    ) -> ClusterModel:
+        """The cluster of a scheduler at work, with an engine and plugins of its own: asking draws no random numbers
+        of the scheduler. Extenders are not asked, so the resources that they manage are left out."""
+        made = cls((), ignoring_managed_resources(configuration), plugins=plugins, state=state)
+        made.pods = pods
+        return made
+
+    def copy(self, objects: Iterable[KubeObject]) -> ClusterModel:
+        """A model of its own, of what `objects` said earlier: another thread may have it."""
+        make = self.with_missing_pods if self._has_missing_pods else type(self)
+        return make(objects, self.configuration, plugins=self.plugins)
+
+    def objects(self) -> tuple[KubeObject, ...]:
+        """All objects there are now, pods where they are counted; where controllers would have made pods, without
+        those. Records never change, so another thread may have them."""
+        if self._has_missing_pods:
+            return self.given
+        nodes = (node for node in self.state.nodes.nodes if node is not None)
+        others = (
+            obj for obj in self.state.objects if (WORKLOADS.get(type(obj).__name__), obj.key) not in self.workloads
+        )
+        return (*nodes, *others, *self.workloads.values(), *map(self._as_counted, self.pods.values()))
+
+    def _as_counted(self, pod: Pod) -> Pod:
+        placed = self.state.placed(pod)
+        return pod if placed is None else placed.pod
+
+    def all(self, kind: type[K]) -> Collection[K]:
+        """All objects of a kind, in their order."""
+        if issubclass(kind, PodWorkload):
+            return [obj for obj in self.workloads.values() if isinstance(obj, kind)]
+        if kind is Node:
+            return [node for node in self.state.nodes.nodes if isinstance(node, kind)]
+        if kind is Pod:
+            return [pod for pod in self.pods.values() if isinstance(pod, kind)]
+        return self.state.objects.all(kind)
+
+    def find(self, kind: type[KubeObject], name: str, namespace: str = "") -> KubeObject | None:
+        """The object of this kind and name."""
+        if issubclass(kind, PodWorkload):
+            return self.workloads.get((kind, f"{namespace}/{name}"))
+        if kind is Pod:
+            return self.pods.get(f"{namespace}/{name}")
+        if kind is Node:
+            row = self.state.nodes.row_of.get(name)
+            return None if row is None else self.state.nodes.nodes[row]
+        return self.state.objects.get(kind, name, namespace)
+
+    def _load(self, given: tuple[KubeObject, ...]) -> None:
+        self.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, PodWorkload)}
+        owners = (as_owner(obj) if isinstance(obj, PodWorkload) else obj for obj in given)
+        objects = [obj for obj in owners if obj is not None]
         self.templates = templates_in(objects)
         objects = [self.with_claims(obj) if isinstance(obj, Pod) and not obj.spec.node_name else obj for obj in objects]
         self.pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
@@ -82,7 +179,22 @@ class SimulatedCluster:
                 self.state.nominated.add(pod, pod.status.nominated_node_name)
 
     def handle(self, change: Change[KubeObject]) -> None:
-        """Something happened in the cluster, as a watch tells it."""
+        """Apply a change, as a watch reports it."""
+        for observe in self.observers:
+            observe(change)
+        workload = change.obj
+        if not isinstance(workload, PodWorkload):
+            self._handle(change)
+            return
+        if change.new is None:
+            self.workloads.pop((type(workload), workload.key), None)
+        else:
+            self.workloads[type(workload), workload.key] = workload
+        owner = as_owner(workload)
+        if owner is not None:
+            self._handle(Change(owner, None) if change.new is None else Change(None, owner))
+
+    def _handle(self, change: Change[KubeObject]) -> None:
         obj, is_gone = change.obj, change.new is None
         known: dict[str, Any] | None = None
         if isinstance(obj, Pod):
@@ -121,7 +233,7 @@ class SimulatedCluster:
 
     def pending(self) -> list[Pod]:
         """Pods that have no node yet, in the order of the queue: by QueueSort, those created first before others."""
-        waiting = [pod for pod in self.pods.values() if not pod.spec.node_name and not pod.is_finished]
+        waiting = [pod for pod in self.pods.values() if waits(pod)]
         waiting.sort(key=created_at)
         sorter = next(iter(self.profiles.values())).at("queue_sort", QueueSortPlugin)[0]
         keys = {pod.key: sorter.sort_key(pod, float(i)) for i, pod in enumerate(waiting)}
@@ -134,6 +246,11 @@ class SimulatedCluster:
         spec = msgspec.structs.replace(pod.spec, node_name="")
         status = msgspec.structs.replace(pod.status, phase="Pending", nominated_node_name="")
         return msgspec.structs.replace(pod, spec=spec, status=status)
+
+
+def waits(pod: Pod) -> bool:
+    """Whether it has no node yet, and is still to have one."""
+    return not pod.spec.node_name and not pod.is_finished
 
 
 def created_at(pod: Pod) -> float:

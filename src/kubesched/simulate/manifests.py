@@ -19,17 +19,25 @@ from kubesched.admission.schemas.table import is_acceptable_json
 from kubesched.api.custom import CustomObject
 from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS, Object
-from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.api.meta import KubeObject
 from kubesched.api.schema import Mistake, convert, described
 from kubesched.api.storage import StorageClass
-from kubesched.api.well_known import NAMESPACE_NAME
 from kubesched.api.workloads import Namespace, PriorityClass
 from kubesched.api.yaml import YamlError, documents
 from kubesched.simulate.admission import Admission, Classes
-from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.files import braced_yaml, bytes_of, json_values, sources_of
-from kubesched.simulate.kinds import DEFAULT_NAMESPACE as DEFAULT
-from kubesched.simulate.kinds import LIST, ReadAs, Workload, is_known, kind_of, record_of, unknown_kind
+from kubesched.simulate.kinds import (
+    DEFAULT_NAMESPACE,
+    LIST,
+    CustomResources,
+    PodWorkload,
+    ReadAs,
+    bare_namespace,
+    is_known,
+    kind_of,
+    record_of,
+    unknown_kind,
+)
 from kubesched.simulate.workloads import trace_mistakes
 
 
@@ -196,7 +204,7 @@ class _Reading:
     def _admit(self, i: int, admission: Admission, records: dict[int, KubeObject]) -> None:
         place, read_as, obj = self._entries[i]
         if isinstance(obj, KubeObject):
-            record: KubeObject | None = admission.with_priority(obj) if isinstance(obj, Workload) else obj
+            record: KubeObject | None = admission.with_priority(obj) if isinstance(obj, PodWorkload) else obj
         else:
             record, mistakes = admission.admit(read_as, obj)
             self._complain(place, obj, mistakes, i)
@@ -279,7 +287,8 @@ class _Reading:
             return
         api_version, kind = _own_or_listed(value.get("apiVersion"), value.get("kind"), list_version, list_kind)
         items = value.get("items")
-        if isinstance(kind, str) and kind.endswith(LIST) and (isinstance(items, list) or _is_list_of_ours(kind)):
+        is_list = isinstance(kind, str) and kind.endswith(LIST)
+        if is_list and (isinstance(items, list) or kind == LIST or kind.removesuffix(LIST) in KINDS):
             self._items(place, api_version, kind, items)
             return
         read_as = kind_of(api_version, kind, workloads=self._workloads)
@@ -308,7 +317,7 @@ class _Reading:
         """The metadata with the name and the namespace that a server would give."""
         named = dict(metadata)
         if read_as.resource.namespaced:
-            named["namespace"] = metadata.get("namespace") or DEFAULT
+            named["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
         elif isinstance(metadata.get("namespace"), str):
             named.pop("namespace", None)  # kubectl ignores it, too
         if not metadata.get("name") and metadata.get("generateName"):
@@ -372,10 +381,6 @@ def _own_or_listed(api_version: Any, kind: Any, list_version: Any, list_kind: An
     return api_version, kind
 
 
-def _is_list_of_ours(kind: str) -> bool:
-    return kind == LIST or kind.removesuffix(LIST) in KINDS
-
-
 def _title(subject: KubeObject | Object) -> str:
     """`Pod shop/web-1`, as far as it is known."""
     if isinstance(subject, KubeObject):
@@ -390,8 +395,3 @@ def _key(obj: Object) -> str:
     metadata = metadata if isinstance(metadata, dict) else {}
     names = [name for name in (metadata.get("namespace"), metadata.get("name")) if isinstance(name, str) and name]
     return "/".join(names) if metadata.get("name") else ""
-
-
-def bare_namespace(name: str) -> Namespace:
-    """A namespace of which nothing but the name is known."""
-    return Namespace(metadata=ObjectMeta(name=name, labels={NAMESPACE_NAME: name}))

@@ -16,7 +16,7 @@ from kubesched.state.columns import Float, Rows
 NO_ZONE = "(no zone)"
 
 
-class Meter:
+class UtilisationMeter:
     """Reads the node table, every resource that nodes offer, and counts the devices of drivers."""
 
     def __init__(self, state: ClusterState) -> None:

@@ -1,27 +1,145 @@
 """One pass over the pending pods: each is decided in the order of the queue and stands on its node for those after it.
 
+`capacity` counts how many copies of one pod find a node that way.
+
 No pod is evicted and none is tried twice: what preemption would do is reported, not done. Permit and binding are left
 out, as there is no API server to write to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from heapq import nsmallest
 
-from kubesched.api.pod import Pod
+from msgspec.structs import replace
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.well_known import ZONE
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.framework.plugin import ReservePlugin
 from kubesched.framework.status import Status
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.devices import settle_claims
-from kubesched.simulate.preemption import Eviction, chosen_eviction
+from kubesched.plugins.default_preemption.candidates import Candidate, EvictionBudgets
+from kubesched.plugins.default_preemption.dry_run import DryRun
+from kubesched.plugins.default_preemption.plugin import NOT_HELPFUL, PreemptionDetails
+from kubesched.simulate.claims import settle_claims
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.kinds import PodWorkload
+from kubesched.simulate.meter import NO_ZONE
+from kubesched.state.cluster import ClusterState
+from kubesched.state.pods import PlacedPod
+
+MOST_OTHERS = 100
+"""Of so many nodes it is told what making room there would take, besides the one that is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Victim:
+    """A pod that would have to go, and the disruption budgets that guard it."""
+
+    pod: str
+    priority: int
+    budgets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedEviction:
+    """What it would take to make room on one node."""
+
+    node: str
+    victims: tuple[Victim, ...]
+    budget_violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NoHelp:
+    """Nodes on which evicting others would change nothing, and why."""
+
+    reason: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionProposal:
+    """The outcome of asking whether room can be made."""
+
+    chosen: ProposedEviction | None = None
+    others: tuple[ProposedEviction, ...] = ()
+    """Further nodes where it could be done, the least costly first."""
+    no_help: tuple[NoHelp, ...] = ()
+    message: str = ""
+    """Why nothing can be done, as the pod's condition tells it."""
+
+
+def preemption_of(decision: Decision, state: ClusterState) -> PreemptionProposal | None:
+    """All that the post-filters found; None if they were not asked."""
+    result, status = decision.post_filter, decision.post_filter_status
+    if result is None and status is None:
+        return None
+    chosen = chosen_eviction(decision, state)
+    message = status.message if status is not None else ""
+    details = result.details if result is not None else None
+    if not isinstance(details, PreemptionDetails) or details.run is None:
+        return PreemptionProposal(chosen, message=message)
+    reader = _Reader(state)
+    candidates = ((each.cost, state.nodes.names[each.row], each) for each in details.run.candidates())
+    others = [candidate for _, _, candidate in nsmallest(MOST_OTHERS + 1, candidates, key=lambda found: found[:2])]
+    return PreemptionProposal(
+        chosen=chosen,
+        others=tuple(reader.eviction(candidate) for candidate in others if candidate.row != details.best[0]),
+        no_help=reader.no_help(details.run),
+        message=message,
+    )
+
+
+def chosen_eviction(decision: Decision, state: ClusterState) -> ProposedEviction | None:
+    """What preemption would do, if it can do anything."""
+    result = decision.post_filter
+    if result is None or not result.nominated:
+        return None
+    reader = _Reader(state)
+    details = result.details
+    if isinstance(details, PreemptionDetails) and details.run is not None:
+        return reader.eviction(details.run.candidate(details.best[0]))
+    # A plugin of the user's own names a node and victims, without further details.
+    return ProposedEviction(result.nominated, reader.victims(result.victims))
+
+
+class _Reader:
+    """Turns rows and placed pods into names."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._names = state.nodes.names
+        self._live = state.nodes.live
+        self._size = state.nodes.size
+        self._budgets = EvictionBudgets(state.objects)
+
+    def eviction(self, candidate: Candidate) -> ProposedEviction:
+        return ProposedEviction(self._names[candidate.row], self.victims(candidate.victims), candidate.violations)
+
+    def victims(self, pods: Iterable[PlacedPod]) -> tuple[Victim, ...]:
+        return tuple(
+            Victim(placed.pod.key, placed.pod.priority, tuple(budget.name for budget in self._budgets.of(placed.facts)))
+            for placed in pods
+        )
+
+    def no_help(self, run: DryRun) -> tuple[NoHelp, ...]:
+        """Nodes that stay as they are, by reason: first those that were tried in vain."""
+        nodes: dict[str, list[str]] = {}
+        for status, rows in run.failures:
+            nodes.setdefault(status.message, []).extend(self._names[row] for row in rows.tolist())
+        tried = set(run.potential.tolist())
+        untried = [self._names[row] for row in range(self._size) if self._live[row] and row not in tried]
+        if untried:
+            nodes.setdefault(NOT_HELPFUL, []).extend(untried)
+        return tuple(NoHelp(reason, tuple(sorted(names))) for reason, names in nodes.items())
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlacement:
     """A pod that found a node."""
 
     pod: str
@@ -35,14 +153,14 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unplaced:
+class UnplacedPod:
     """A pod that stays pending, in the words of its condition; `eviction` is what preemption would do for it."""
 
     pod: str
     priority: int
     outcome: str
     message: str
-    eviction: Eviction | None = None
+    eviction: ProposedEviction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +169,45 @@ class PlacementReport:
 
     nodes: int
     seed: int
-    placed: tuple[Placed, ...]
-    unplaced: tuple[Unplaced, ...]
+    placed: tuple[PodPlacement, ...]
+    unplaced: tuple[UnplacedPod, ...]
 
 
-def place(cluster: SimulatedCluster) -> PlacementReport:
+def place(cluster: ClusterModel) -> PlacementReport:
     """Place all pending pods. The cluster's state holds them afterwards."""
-    placed: list[Placed] = []
-    unplaced: list[Unplaced] = []
-    for pod in cluster.pending():
-        outcome = place_one(cluster, pod)
-        if isinstance(outcome, Placed):
-            placed.append(outcome)
-        else:
-            unplaced.append(outcome)
-    return PlacementReport(cluster.state.nodes.live_count, cluster.seed, tuple(placed), tuple(unplaced))
+    placed, unplaced = by_outcome(place_one(cluster, pod) for pod in cluster.pending())
+    return PlacementReport(cluster.state.nodes.live_count, cluster.seed, placed, unplaced)
 
 
-def place_one(cluster: SimulatedCluster, pod: Pod, using: Callable[[Pod], Decision] | None = None) -> Placed | Unplaced:
+def by_outcome(
+    outcomes: Iterable[PodPlacement | UnplacedPod],
+) -> tuple[tuple[PodPlacement, ...], tuple[UnplacedPod, ...]]:
+    """Those that found a node, and those that did not, each in their order."""
+    known = list(outcomes)
+    return (
+        tuple(each for each in known if isinstance(each, PodPlacement)),
+        tuple(each for each in known if isinstance(each, UnplacedPod)),
+    )
+
+
+def place_one(
+    cluster: ClusterModel, pod: Pod, using: Callable[[Pod], Decision] | None = None
+) -> PodPlacement | UnplacedPod:
     """Decide on one pod; if it finds a node, it stands there from now on. `using` takes the place of `schedule`."""
     engine = cluster.engine
     if not engine.knows(pod.spec.scheduler_name):
         text = f"waits for another scheduler: there is no profile {pod.spec.scheduler_name!r}"
-        return Unplaced(pod.key, pod.priority, "skipped", text)
+        return UnplacedPod(pod.key, pod.priority, "skipped", text)
     if pod.is_terminating:
-        return Unplaced(pod.key, pod.priority, "skipped", "is being deleted")
+        return UnplacedPod(pod.key, pod.priority, "skipped", "is being deleted")
     decision = schedule(cluster, pod) if using is None else using(pod)
     if decision.outcome is not Outcome.SCHEDULED:
         eviction = chosen_eviction(decision, cluster.state)
-        return Unplaced(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
-    return Placed(pod.key, pod.priority, decision.node, decision.score, decision.feasible, decision.draw.among)
+        return UnplacedPod(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
+    return PodPlacement(pod.key, pod.priority, decision.node, decision.score, decision.feasible, decision.draw.among)
 
 
-def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
+def schedule(cluster: ClusterModel, pod: Pod) -> Decision:
     """Run PreEnqueue, the scheduling cycle and Reserve. A pod that finds a node stands there from now on."""
     decision = decided(cluster, pod)
     if decision.outcome is Outcome.SCHEDULED:
@@ -97,7 +221,7 @@ def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
     return decision
 
 
-def decided(cluster: SimulatedCluster, pod: Pod) -> Decision:
+def decided(cluster: ClusterModel, pod: Pod) -> Decision:
     """PreEnqueue and the scheduling cycle. Nothing is changed."""
     gate = cluster.engine.pre_enqueue(pod)
     if gate is not None:
@@ -106,20 +230,76 @@ def decided(cluster: SimulatedCluster, pod: Pod) -> Decision:
     return cluster.engine.decide(pod)
 
 
-def reserve(cluster: SimulatedCluster, decision: Decision, undo: ExitStack) -> bool:
+def reserve(cluster: ClusterModel, decision: Decision, undo: ExitStack) -> bool:
     """Assume the pod on its node and run Reserve. False if a plugin refuses: then the decision says so.
 
-    `undo` is told how to take all of it back. It has been called where a plugin refuses.
+    `undo` is told how to take all of it back, where no plugin refuses.
     """
-    pod, node, state = decision.pod, decision.node, cluster.state
-    state.assume(pod, node)
-    undo.callback(state.forget, pod)
-    for plugin in cluster.profiles[decision.profile].at("reserve", ReservePlugin):
-        undo.callback(plugin.unreserve, decision.cycle, pod, node)
-        status = plugin.reserve(decision.cycle, pod, node)
-        if status is not None:
-            undo.close()
-            said = Status(status.code, (f"{plugin.name}: {status.message}",), plugin.name)
-            decision.outcome, decision.node, decision.status = Outcome.RESERVE_FAILED, "", said
-            return False
+    with ExitStack() as when_plugin_breaks:
+        when_plugin_breaks.callback(cluster.reserving.forget, decision)
+        rejected = cluster.reserving.assume_and_reserve(decision)
+        forgetting = when_plugin_breaks.pop_all()
+    if rejected is not None:
+        if rejected.is_rejection:
+            rejected = Status(rejected.code, (f"{rejected.plugin}: {rejected.message}",), rejected.plugin)
+        decision.outcome, decision.node, decision.status = Outcome.RESERVE_FAILED, "", rejected
+        return False
+    undo.enter_context(forgetting)
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityAnswer:
+    """What was found. If `stopped_by` is empty, all that were asked for fit, and more might."""
+
+    pod: str
+    nodes: int
+    fit: int
+    stopped_by: str
+    by_zone: dict[str, int]
+    by_node: dict[str, int]
+    """Only nodes that got at least one, those with most first."""
+
+
+def model_of(obj: KubeObject) -> Pod | None:
+    """The pod that is meant: a pod as it was before it was placed, or the template of a workload."""
+    if isinstance(obj, Pod):
+        return replace(obj, spec=replace(obj.spec, node_name=""), status=PodStatus())
+    if isinstance(obj, PodWorkload) and obj.spec.template.spec.containers:
+        template = obj.spec.template
+        meta = replace(template.metadata, name=obj.name, namespace=obj.namespace)
+        return Pod(api_version="v1", kind="Pod", metadata=meta, spec=template.spec)
+    return None
+
+
+def capacity(
+    cluster: ClusterModel,
+    model: Pod,
+    *,
+    most: int,
+    progress: Callable[[int, int], None] | None = None,
+    place: Callable[[Pod], PodPlacement | UnplacedPod] | None = None,
+) -> CapacityAnswer:
+    """Place copies of the pod, at most so many. No pod is evicted for them. The cluster holds them afterwards.
+
+    `place` may place them in another way, such as for a while.
+    """
+    place = place or (lambda pod: place_one(cluster, cluster.with_claims(pod)))
+    on: Counter[str] = Counter()
+    stopped_by = ""
+    for i in range(most):
+        name = f"{model.name}-copy-{i}"
+        meta = replace(model.metadata, name=name, uid=f"{model.namespace}/{name}")
+        outcome = place(replace(model, metadata=meta))
+        if isinstance(outcome, UnplacedPod):
+            stopped_by = outcome.message
+            break
+        on[outcome.node] += 1
+        if progress is not None:
+            progress(i + 1, most)
+    table = cluster.state.nodes
+    zones: Counter[str] = Counter()
+    for node, count in on.items():
+        zones[table.node(table.row_of[node]).metadata.labels.get(ZONE, NO_ZONE)] += count
+    by_node = dict(sorted(on.items(), key=lambda taken: (-taken[1], taken[0])))
+    return CapacityAnswer(model.key, table.live_count, on.total(), stopped_by, dict(sorted(zones.items())), by_node)

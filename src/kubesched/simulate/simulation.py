@@ -32,9 +32,9 @@ from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.simulate.cluster import created_at
-from kubesched.simulate.meter import Meter
+from kubesched.simulate.meter import UtilisationMeter
 from kubesched.simulate.report import PodStory, Preempted, SimulationReport
-from kubesched.simulate.workloads import Series, arrival_of, duration_of, expand
+from kubesched.simulate.workloads import PodSeries, arrival_of, duration_of, expand
 from kubesched.simulate.world import START, World
 
 LEFTOVERS_EVERY = 30.0
@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 K = TypeVar("K", bound=KubeObject)
 
 
-class Operation(Protocol):
+class SimulatedOperation(Protocol):
     """What somebody does to the cluster while time passes."""
 
     def begin(self, simulation: Simulation) -> None:
@@ -72,7 +72,7 @@ class Simulation:
         plugins: Registry | None = None,
         record: IO[str] | None = None,
         with_annotations: bool = False,
-        operation: Operation | None = None,
+        operation: SimulatedOperation | None = None,
     ) -> None:
         """`record` takes all that reaches the scheduler and what it decides. Extenders are not asked.
 
@@ -88,7 +88,7 @@ class Simulation:
         if record is not None:
             recording = Recording(record, configuration, lambda: self.now, with_annotations=with_annotations)
         self._scheduler = self._made_scheduler(configuration, all_plugins() if plugins is None else plugins, recording)
-        self._meter = Meter(self._scheduler.state)
+        self._meter = UtilisationMeter(self._scheduler.state)
         self._calendar: list[tuple[float, int, Callable[[], None]]] = []
         self._entries = 0
         self._stories: dict[str, PodStory] = {}
@@ -142,7 +142,7 @@ class Simulation:
 
     # -- pods come and go ---------------------------------------------------------------------------------------------
 
-    def _begin(self, series: Series) -> None:
+    def _begin(self, series: PodSeries) -> None:
         self._expected += len(series.pods)
         first, rest = series.pods[: series.at_once], deque(series.pods[series.at_once :])
         for pod in series.pods if rest else ():

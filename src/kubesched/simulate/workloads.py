@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api import workloads as api
 from kubesched.api.affinity import Affinity
-from kubesched.api.kinds import DAEMON_SETS, JOBS, REPLICA_SETS, STATEFUL_SETS, Object, Resource
+from kubesched.api.kinds import DAEMON_SETS, JOBS, REPLICA_SETS, STATEFUL_SETS, WORKLOADS, Object, Resource
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
+from kubesched.api.pod_groups import Workload as GroupWorkload
 from kubesched.api.schema import Mistake
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.config import Duration
-from kubesched.controllers.jobs import grouped, index_of, new_pods, remaining_pods, wanted_pods
+from kubesched.controllers.jobs import (
+    JobGroups,
+    grouped,
+    index_of,
+    job_named_by,
+    new_pods,
+    remaining_pods,
+    wanted_pods,
+    workload_named_by,
+)
 from kubesched.controllers.pod_templates import (
     Eligibility,
     affinity_to,
@@ -34,15 +46,13 @@ from kubesched.controllers.pod_templates import (
     target_of,
 )
 from kubesched.controllers.rollout import new_replica_set
-from kubesched.simulate.job_groups import job_groups_among
-from kubesched.simulate.kinds import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, Workload
+from kubesched.simulate.kinds import DaemonSet, Deployment, Job, PodWorkload, ReplicaSet, StatefulSet
 
 T = TypeVar("T", bound=KubeObject)
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True)
-class Series:
+class PodSeries:
     """Pods of one workload, of which only some exist at once; the next comes when one before it is bound or done."""
 
     pods: tuple[Pod, ...]
@@ -56,7 +66,7 @@ class Expansion:
 
     objects: tuple[KubeObject, ...]
     """Everything but pending pods."""
-    series: tuple[Series, ...]
+    series: tuple[PodSeries, ...]
     """The pending pods; each one of its own is a series too."""
 
 
@@ -72,7 +82,7 @@ def expand(objects: Iterable[KubeObject], *, job_groups: bool = False) -> Expans
     return Expansion(tuple(expander.objects), tuple(expander.series))
 
 
-def as_owner(workload: Workload) -> KubeObject | None:
+def as_owner(workload: PodWorkload) -> KubeObject | None:
     """The workload as schedulers see it: an owner of pods; None if they do not look at its kind."""
     stored = _OWNERS.get(type(workload))
     if stored is None:
@@ -80,7 +90,7 @@ def as_owner(workload: Workload) -> KubeObject | None:
     return stored(metadata=workload.metadata, spec=api.WorkloadSpec(selector=workload.spec.selector))
 
 
-_OWNERS: dict[type[Workload], type[api.ReplicaSet] | type[api.StatefulSet]] = {
+_OWNERS: dict[type[PodWorkload], type[api.ReplicaSet] | type[api.StatefulSet]] = {
     ReplicaSet: api.ReplicaSet,
     StatefulSet: api.StatefulSet,
 }
@@ -90,7 +100,7 @@ class _Expander:
     def __init__(self, given: Sequence[KubeObject], *, job_groups: bool) -> None:
         self.objects: list[KubeObject] = []
         self._groups = job_groups_among(given, self.objects.append) if job_groups else None
-        self.series: list[Series] = []
+        self.series: list[PodSeries] = []
         self._nodes = [obj for obj in given if isinstance(obj, Node)]
         self._names = {obj.key for obj in given if isinstance(obj, Pod | PersistentVolumeClaim)}
         self._owned: dict[tuple[str, str, str], list[KubeObject]] = {}
@@ -105,7 +115,7 @@ class _Expander:
                 if obj.spec.node_name or obj.is_finished:
                     self.objects.append(obj)
                 else:
-                    self.series.append(Series((obj,), 1, "bound"))
+                    self.series.append(PodSeries((obj,), 1, "bound"))
             case Deployment():
                 if not self._owned_by(obj):
                     replicas = 1 if obj.spec.replicas is None else obj.spec.replicas
@@ -148,9 +158,9 @@ class _Expander:
         if spec.pod_management_policy == "Parallel":
             self._all_at_once(pods)
         elif pods:
-            self.series.append(Series(tuple(pods), 1, "bound"))
+            self.series.append(PodSeries(tuple(pods), 1, "bound"))
 
-    def _owner(self, workload: Workload) -> None:
+    def _owner(self, workload: PodWorkload) -> None:
         owner = as_owner(workload)
         assert owner is not None
         self.objects.append(owner)
@@ -186,23 +196,23 @@ class _Expander:
             pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else grouped(pod, group)) for pod in made)
             if workload.spec.completion_mode != "Indexed":
                 pods = self._copies(next(pods), workload)
-            self.series.append(Series(tuple(islice(pods, missing)), max(at_once - len(active), 1), "finished"))
+            self.series.append(PodSeries(tuple(islice(pods, missing)), max(at_once - len(active), 1), "finished"))
 
-    def _copies(self, model: Pod, workload: Workload) -> Iterator[Pod]:
+    def _copies(self, model: Pod, workload: PodWorkload) -> Iterator[Pod]:
         """Pods that are all alike, without end, numbered by names that are free."""
         names = (f"{workload.name}-{number}" for number in count())
         return (_named(model, name) for name in names if f"{workload.namespace}/{name}" not in self._names)
 
     def _all_at_once(self, pods: Sequence[Pod]) -> None:
         if pods:
-            self.series.append(Series(tuple(pods), len(pods), "bound"))
+            self.series.append(PodSeries(tuple(pods), len(pods), "bound"))
 
-    def _owned_by(self, workload: Workload) -> list[KubeObject]:
+    def _owned_by(self, workload: PodWorkload) -> list[KubeObject]:
         """The pods that it has, or, if it is a Deployment, the ReplicaSets."""
         return self._owned.get((workload.namespace, type(workload).__name__, workload.name), [])
 
 
-def _plain(workload: Workload) -> Object:
+def _plain(workload: PodWorkload) -> Object:
     """The workload as JSON, with what every stored object has."""
     plain: Object = msgspec.to_builtins(workload)
     plain["metadata"]["uid"] = workload.metadata.uid or f"{type(workload).__name__}/{workload.key}"
@@ -246,7 +256,7 @@ def trace_mistakes(obj: KubeObject) -> list[Mistake]:
     """Annotations of a pod, or of the template of a workload, that cannot be read."""
     if isinstance(obj, Pod):
         return _mistakes("metadata.annotations", obj.metadata)
-    if isinstance(obj, Workload):
+    if isinstance(obj, PodWorkload):
         return _mistakes("spec.template.metadata.annotations", obj.spec.template.metadata)
     return []
 
@@ -263,3 +273,25 @@ def _mistakes(path: str, meta: ObjectMeta) -> list[Mistake]:
         except ValueError as error:
             found.append(Mistake(f"{path}.{key}", str(error)))
     return found
+
+
+def job_groups_among(given: Iterable[KubeObject], add: Callable[[KubeObject], None]) -> JobGroups:
+    """Those of all Jobs; `add` is called with what is made for one."""
+    known = [msgspec.to_builtins(obj) for obj in given if isinstance(obj, PodGroup | GroupWorkload)]
+
+    def named(name_in: Callable[[Object], str]) -> Callable[[Object], list[Object]]:
+        def of(owner: Object) -> list[Object]:
+            namespace, name = owner["metadata"]["namespace"], owner["metadata"]["name"]
+            return [obj for obj in known if obj["metadata"]["namespace"] == namespace and name_in(obj) == name]
+
+        return of
+
+    def create(resource: Resource, job: Object, obj: Object) -> Object:
+        namespace = job["metadata"]["namespace"]
+        key = f"{namespace}/{obj['metadata']['name']}"
+        made = {**obj, "metadata": {**obj["metadata"], "namespace": namespace, "uid": f"{resource.kind}/{key}"}}
+        known.append(made)
+        add(msgspec.convert(made, GroupWorkload if resource is WORKLOADS else PodGroup))
+        return made
+
+    return JobGroups(named(job_named_by), named(workload_named_by), create)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject, read_custom
@@ -18,10 +19,8 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.client import CONFLICT, NOT_FOUND, Awaited, ClientError, ClusterClient, Json
-from kubesched.simulate.devices import DeviceClaims
-from kubesched.simulate.volumes import Volumes
+from kubesched.simulate.claims import DeviceClaims, SimulatedVolumes
 
-replace = msgspec.structs.replace
 K = TypeVar("K", bound=KubeObject)
 
 START = datetime(2000, 1, 1, tzinfo=UTC)
@@ -53,7 +52,7 @@ class World(ClusterClient):
                 self._others[_kind_of(obj), obj.key] = obj
             self._unseen.append(Change(new=obj))
         self._claims = DeviceClaims(given, self._notify)
-        self._volumes = Volumes(given, self._notify)
+        self._volumes = SimulatedVolumes(given, self._notify)
         self._volumes.settle()
 
     def deliver(self, handle: Callable[[Change[KubeObject]], None]) -> None:

@@ -9,13 +9,13 @@ from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.ask.explain.explanation import Explanation, explain_pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import Explanation, explain_pod
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import schedule
 from kubesched.testing.builders import NodeBuilder, PodBuilder
 
@@ -39,7 +39,7 @@ class Cluster:
         added = tuple(plugins)
         known = [*objects, *map(built_node, nodes), *map(built_pod, pods)]
         settings = settings_with(added, args, config)
-        self._cluster = SimulatedCluster(known, settings, seed=seed, plugins=Registry((*IN_TREE, *added)))
+        self._cluster = ClusterModel(known, settings, seed=seed, plugins=Registry((*IN_TREE, *added)))
         self.state = self._cluster.state
 
     def schedule(self, pod: Pod | PodBuilder) -> Decision:

@@ -13,16 +13,15 @@ from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.ask.edits import Edit, read_applied
+from kubesched.ask.hypothetical import apply_hypothetical
+from kubesched.ask.placement_tests.case import AtMost, Expectation, SpreadOver, read_cases
+from kubesched.ask.placement_tests.checks import Check, ScheduledCluster, checks
+from kubesched.ask.placement_tests.running import objects_in, run_case
+from kubesched.ask.what_if.answer import outcome
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
-from kubesched.questions.placement_tests.arranging import objects_in
-from kubesched.questions.placement_tests.case import AtMost, Expectation, SpreadOver, read_cases
-from kubesched.questions.placement_tests.checks import Check, Found, checks
-from kubesched.questions.placement_tests.running import run_case
-from kubesched.questions.what_if.change import Change, applied
-from kubesched.questions.what_if.outcome import outcome
-from kubesched.questions.what_if.reading import read_applied
 from kubesched.testing.builders import NodeBuilder, PodBuilder
 from kubesched.testing.cluster import built_node, built_pod, settings_with
 
@@ -40,7 +39,7 @@ class Placement:
         files: Paths = (),
         manifests: Paths = (),
         objects: Iterable[KubeObject] = (),
-        changes: Iterable[Change] = (),
+        changes: Iterable[Edit] = (),
         plugins: Iterable[type[Plugin]] = (),
         args: Mapping[str, Any] | None = None,
         config: str = "",
@@ -51,10 +50,10 @@ class Placement:
         added = tuple(plugins)
         known = (*objects_in([str(file) for file in files]), *objects, *map(built_node, nodes), *map(built_pod, pods))
         for file in manifests:
-            known = read_applied(str(file), known).apply(known)
+            known = apply_hypothetical(known, [read_applied(str(file), known)])
         settings, registry = settings_with(added, args, config), Registry((*IN_TREE, *added))
-        ended = outcome(applied(known, changes), settings, seed=seed, plugins=registry)
-        self._found = Found(ended, settings, seed, registry)
+        ended = outcome(apply_hypothetical(known, changes), settings, seed=seed, plugins=registry)
+        self._found = ScheduledCluster(ended, settings, seed, registry)
         self.nodes = {key: pod.spec.node_name for key, (pod, _) in ended.pods.items()}
         """By `namespace/name` of each pod: its node; empty if it waits."""
 
@@ -68,7 +67,7 @@ class Placement:
 class PlacedPods:
     """Some pods, of which something has to be true: each method is an assertion."""
 
-    def __init__(self, found: Found, meant: Expectation) -> None:
+    def __init__(self, found: ScheduledCluster, meant: Expectation) -> None:
         self._found = found
         self._meant = meant
 

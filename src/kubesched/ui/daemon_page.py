@@ -12,7 +12,8 @@ from multidict import CIMultiDict
 
 from kubesched.daemon.page import ObservedReplica
 from kubesched.http.access import guard, is_address, is_loopback
-from kubesched.ui.application import (
+from kubesched.ui.endpoints import read_body
+from kubesched.ui.server import (
     LARGEST_BODY,
     add_headers,
     close_pages,
@@ -20,9 +21,8 @@ from kubesched.ui.application import (
     refuse_other_sites,
     static_files,
 )
-from kubesched.ui.at_work import AtWork
-from kubesched.ui.endpoints import read_body
-from kubesched.ui.sources.daemon import attached, detached
+from kubesched.ui.sources import attached, detached
+from kubesched.ui.views import SchedulerThreadViews
 
 ROOT = "/ui"
 """Not `/`: RBAC knows paths without hosts, and all who are authenticated may get the API server's own `/api/*`."""
@@ -35,7 +35,9 @@ class DaemonPage:
     """A `ServedPage` of the daemon."""
 
     def __init__(self, subject: ObservedReplica) -> None:
-        self._shown = AtWork(lambda: attached(subject), lambda observed: detached(subject, observed), subject.call)
+        self._shown = SchedulerThreadViews(
+            lambda: attached(subject), lambda observed: detached(subject, observed), subject.call
+        )
         self._app: web.Application = page_application(self._shown)
         self._app.router.add_post("/sign-in", sign_in)
         self.open_paths = ("/", ROOT, SIGN_IN, *(f"{ROOT}{path}" for path, _, _ in static_files()))

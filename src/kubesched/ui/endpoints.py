@@ -8,20 +8,25 @@ from typing import TypeVar
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
+from kubesched.ask import html
+from kubesched.ask.output import document, plain
+from kubesched.ask.pending import pending_pods as place_pending
+from kubesched.ask.remedies import remedies
+from kubesched.ask.service import QueryService
+from kubesched.ask.targets import RequestError
+from kubesched.ask.what_if.what_if import PageWhatIfQuestion
 from kubesched.http.errors import json_response
-from kubesched.questions import html
-from kubesched.questions.output import document, plain
-from kubesched.ui.laboratory import Laboratory
-from kubesched.ui.model.asking import TryError
-from kubesched.ui.model.help import help_for, help_for_all
-from kubesched.ui.model.what_if import Question
-from kubesched.ui.shown import Shown
+from kubesched.ui.model.node_map import what_if_view
+from kubesched.ui.model.nodes import NodePage
+from kubesched.ui.model.pods import PodView
+from kubesched.ui.model.shadow import ShadowView
 from kubesched.ui.stream import stream
 from kubesched.ui.travel import TimeTravel
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews, ViewsProvider
 
-SHOWN: web.AppKey[Shown] = web.AppKey("shown")
+SHOWN: web.AppKey[ViewsProvider] = web.AppKey("shown")
 """What the page looks at."""
 TRAVEL = web.AppKey("travel", TimeTravel)
 """Only with a recording."""
@@ -29,6 +34,8 @@ TRAVEL = web.AppKey("travel", TimeTravel)
 T = TypeVar("T")
 
 _MOST_ROWS = 300
+MOST_PENDING = 1_000
+"""So many pending pods are placed and explained together, in the order of the queue; of more, the first."""
 _PATIENCE = 30.0
 """Seconds for the body of a question to arrive."""
 
@@ -36,19 +43,19 @@ _PATIENCE = 30.0
 def routes() -> list[web.AbstractRouteDef]:
     """All paths under api/."""
     return [
-        web.get("/api/about", about),
-        web.get("/api/map", node_map),
-        web.get("/api/slices", slices),
+        web.get("/api/about", _shows("About", lambda views, _: views.about())),
+        web.get("/api/map", _shows("NodeMap", lambda views, request: views.map.whole(request.query.get("group", "")))),
+        web.get("/api/slices", _shows("NodeSlices", lambda views, request: views.nodes.slices(_rows(request)))),
         web.get("/api/headroom", headroom),
-        web.get("/api/pending", pending),
+        web.get("/api/pending", _shows("Pending", lambda views, _: views.pending_groups())),
         web.get("/api/pending/{group}", pending_pods),
-        web.get("/api/pods/{namespace}/{name}", pod),
-        web.get("/api/nodes/{name}", node),
+        web.get("/api/pods/{namespace}/{name}", _shows("PodView", _pod)),
+        web.get("/api/nodes/{name}", _shows("NodeView", _node)),
         web.get("/api/help/pending", help_for_pending),
         web.get("/api/help/pods/{namespace}/{name}", help_for_pod),
-        web.get("/api/queue", queue),
-        web.get("/api/shadow", shadow),
-        web.get("/api/search", search),
+        web.get("/api/queue", _shows("QueueView", lambda views, _: views.queue.view())),
+        web.get("/api/shadow", _shows("ShadowView", _shadow)),
+        web.get("/api/search", _shows("Found", lambda views, request: views.pods.search(request.query.get("q", "")))),
         web.get("/api/stream", stream_of_changes),
         web.post("/api/try", try_it),
         web.post("/api/what-if", what_if),
@@ -58,27 +65,37 @@ def routes() -> list[web.AbstractRouteDef]:
     ]
 
 
-async def about(request: web.Request) -> web.Response:
-    return _answer("About", await _ask(request, Views.about))
+def _shows(kind: str, look: Callable[[PageViews, web.Request], object]) -> Handler:
+    """Answers with what a look at the views gives."""
+
+    async def handler(request: web.Request) -> web.Response:
+        return _answer(kind, await _ask(request, lambda views: look(views, request)))
+
+    return handler
 
 
-async def node_map(request: web.Request) -> web.Response:
-    group = request.query.get("group", "")
-    return _answer("NodeMap", await _ask(request, lambda views: views.map.whole(group)))
+def _rows(request: web.Request) -> list[int]:
+    return [_number(part) for part in request.query.get("rows", "").split(",")[:_MOST_ROWS] if part]
 
 
-async def slices(request: web.Request) -> web.Response:
-    rows = [_number(part) for part in request.query.get("rows", "").split(",")[:_MOST_ROWS] if part]
-    return _answer("NodeSlices", await _ask(request, lambda views: views.nodes.slices(rows)))
+def _pod(views: PageViews, request: web.Request) -> PodView:
+    return _found(views.pods.view(_key(request)), _no_pod(request))
+
+
+def _node(views: PageViews, request: web.Request) -> NodePage:
+    name, offset = request.match_info["name"], _number(request.query.get("offset", "0"))
+    return _found(views.nodes.view(name, offset), f"There is no node {name}; it may be gone.")
+
+
+def _shadow(views: PageViews, request: web.Request) -> ShadowView:
+    """How often the scheduler in charge and this one agree, and where they do not."""
+    shown = _found(views.shadow, "This is not shadow mode: there is nobody to compare with.")
+    return shown.view(request.query.get("cause", ""))
 
 
 async def headroom(request: web.Request) -> web.Response:
     rooms = await _ask(request, lambda views: views.rooms())
     return json_response({"kind": "Headroom", "rooms": plain(rooms)})
-
-
-async def pending(request: web.Request) -> web.Response:
-    return _answer("Pending", await _ask(request, lambda views: views.pending_groups()))
 
 
 async def pending_pods(request: web.Request) -> web.Response:
@@ -87,53 +104,20 @@ async def pending_pods(request: web.Request) -> web.Response:
     return json_response({"kind": "PendingPods", "total": total, "offset": offset, "pods": plain(pods)})
 
 
-async def pod(request: web.Request) -> web.Response:
-    key = _key(request)
-    found = await _ask(request, lambda views: views.pods.view(key))
-    if found is None:
-        raise _no_pod(key)
-    return _answer("PodView", found)
-
-
 async def help_for_pod(request: web.Request) -> web.Response:
     """What would help a pod that fits nowhere. Takes seconds in a large cluster, so it is asked for by itself."""
     key = _key(request)
-    if not await _ask(request, lambda views: key in views.observed.pods):
-        raise _no_pod(key)
-    laboratory = await _laboratory(request)
-    found = await laboratory.ask(lambda cluster: help_for(cluster, key), leaves_it_as_it_is=True)
+    await _ask(request, lambda views: _found(views.observed.pods.get(key), _no_pod(request)))
+    service = await _service(request)
+    found = await service.ask_copy(lambda cluster: remedies(cluster, cluster.pods[key]), is_read_only=True)
     return _answer("PodHelp", found)
 
 
 async def help_for_pending(request: web.Request) -> web.Response:
     """What would help all pods that wait."""
-    return _answer("PendingHelp", await (await _laboratory(request)).ask(help_for_all))
-
-
-async def node(request: web.Request) -> web.Response:
-    name, offset = request.match_info["name"], _number(request.query.get("offset", "0"))
-    found = await _ask(request, lambda views: views.nodes.view(name, offset))
-    if found is None:
-        raise web.HTTPNotFound(text=f"There is no node {name}; it may be gone.")
-    return _answer("NodeView", found)
-
-
-async def queue(request: web.Request) -> web.Response:
-    return _answer("QueueView", await _ask(request, lambda views: views.queue.view()))
-
-
-async def shadow(request: web.Request) -> web.Response:
-    """How often the scheduler in charge and this one agree, and where they do not."""
-    cause = request.query.get("cause", "")
-    found = await _ask(request, lambda views: views.shadow and views.shadow.view(cause))
-    if found is None:
-        raise web.HTTPNotFound(text="This is not shadow mode: there is nobody to compare with.")
-    return _answer("ShadowView", found)
-
-
-async def search(request: web.Request) -> web.Response:
-    text = request.query.get("q", "")
-    return _answer("Found", await _ask(request, lambda views: views.pods.search(text)))
+    service = await _service(request)
+    found = await service.ask_copy(lambda cluster: place_pending(cluster, most=MOST_PENDING))
+    return _answer("PendingHelp", found)
 
 
 async def try_it(request: web.Request) -> web.Response:
@@ -141,23 +125,23 @@ async def try_it(request: web.Request) -> web.Response:
     asked = await read_body(request, _Try)
     try:
         verdict = await _ask(request, lambda views: views.pods.try_it(asked.manifest, asked.pod))
-    except TryError as error:  # an answer, since every pod is wrong while somebody types
+    except RequestError as error:  # an answer, since every pod is wrong while somebody types
         return json_response({"kind": "Trial", "mistakes": error.lines})
     return json_response({"kind": "Trial", "mistakes": [], "verdict": plain(verdict)})
 
 
 async def what_if(request: web.Request) -> web.Response:
     """What changes to the cluster would come to: two maps and the difference. Changes nothing."""
-    question = await read_body(request, Question)
-    view, _ = await (await _laboratory(request)).what_if(question)
-    return _answer("WhatIfView", view)
+    question = await read_body(request, PageWhatIfQuestion)
+    outcome, _ = await (await _service(request)).what_if(question)
+    return _answer("WhatIfView", what_if_view(outcome, question.group))
 
 
 async def what_if_page(request: web.Request) -> web.Response:
     """The whole difference as one page of HTML, to be sent to others."""
-    question = await read_body(request, Question)
-    _, found = await (await _laboratory(request)).what_if(question)
-    return web.Response(text=html.what_if_page(found), content_type="text/html", charset="utf-8")
+    question = await read_body(request, PageWhatIfQuestion)
+    outcome, _ = await (await _service(request)).what_if(question)
+    return web.Response(text=html.what_if_page(outcome.difference), content_type="text/html", charset="utf-8")
 
 
 async def timeline(request: web.Request) -> web.Response:
@@ -197,31 +181,31 @@ async def read_body(request: web.Request, kind: type[T]) -> T:
         raise web.HTTPRequestTimeout(text="the body of the request did not come") from None
 
 
-async def _ask(request: web.Request, question: Callable[[Views], T]) -> T:
+async def _ask(request: web.Request, question: Callable[[PageViews], T]) -> T:
     return await request.app[SHOWN].ask(question)
 
 
-async def _laboratory(request: web.Request) -> Laboratory:
-    laboratory = await _ask(request, lambda views: views.laboratory)
-    if laboratory is None:
-        raise web.HTTPNotFound(
-            text="A scheduler at work has no time for what takes seconds: ask `kubesched ui` on the same cluster."
-        )
-    return laboratory
+async def _service(request: web.Request) -> QueryService:
+    missing = "A scheduler at work has no time for what takes seconds: ask `kubesched ui` on the same cluster."
+    return await _ask(request, lambda views: _found(views.service, missing))
+
+
+def _found(value: T | None, missing: str) -> T:
+    if value is None:
+        raise web.HTTPNotFound(text=missing)
+    return value
 
 
 def _key(request: web.Request) -> str:
     return f"{request.match_info['namespace']}/{request.match_info['name']}"
 
 
-def _no_pod(key: str) -> web.HTTPNotFound:
-    return web.HTTPNotFound(text=f"There is no pod {key}; it may be gone, or have finished.")
+def _no_pod(request: web.Request) -> str:
+    return f"There is no pod {_key(request)}; it may be gone, or have finished."
 
 
 def _travel(request: web.Request) -> TimeTravel:
-    if TRAVEL not in request.app:
-        raise web.HTTPNotFound(text="This is no recording, so there is no other moment to go to.")
-    return request.app[TRAVEL]
+    return _found(request.app.get(TRAVEL), "This is no recording, so there is no other moment to go to.")
 
 
 def _number(text: str) -> int:

@@ -1,4 +1,4 @@
-"""The server of the page on localhost: whoever has the token of the printed address sees it."""
+"""The page over HTTP: the application that answers, and a server of its own for it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,107 @@ import asyncio
 import contextlib
 import hmac
 import secrets
+from collections.abc import Callable, Iterator, Sequence
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
-from kubesched.http.access import check_exposure, guard, is_loopback
+from kubesched.ask.output import API_VERSION
+from kubesched.framework.errors import PluginError
+from kubesched.http.access import Check, check_exposure, guard, is_loopback, refuse_foreign
+from kubesched.http.errors import errors_as_documents
 from kubesched.http.listen import HttpServer
-from kubesched.ui.application import close_pages, page_application, refuse_other_sites
-from kubesched.ui.model.observed import Observed
-from kubesched.ui.shown import Here, keep_sampling
+from kubesched.ui.endpoints import SHOWN, TRAVEL, routes
+from kubesched.ui.model.observed import ObservedCluster
+from kubesched.ui.stream import PAGES
 from kubesched.ui.travel import TimeTravel
-from kubesched.ui.views import Views
+from kubesched.ui.views import LocalViews, PageViews, ViewsProvider, keep_sampling
 
+LARGEST_BODY = 256 << 10
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every answer. All that the page shows comes from a cluster, so nothing in it may ever become script or style."""
 _NO_TOKEN = (
     "This page needs the token that is part of its address.\n"
     "Open the whole address that kubesched printed, up to its end: http://127.0.0.1:PORT/?token=...\n"
 )
+
+
+def page_application(
+    shown: ViewsProvider, middlewares: Sequence[Middleware] = (), travel: TimeTravel | None = None
+) -> web.Application:
+    """All that the page is made of. Its addresses are relative, so it can be under any path that ends with a slash."""
+    app = web.Application(
+        middlewares=[*middlewares, errors_as_documents(API_VERSION, {PluginError: 500})], client_max_size=LARGEST_BODY
+    )
+    app[SHOWN] = shown
+    if travel is not None:
+        app[TRAVEL] = travel
+    app[PAGES] = set()
+    app.on_response_prepare.append(add_headers)
+    app.add_routes(routes())
+    for path, file, kind in static_files():
+        app.router.add_get(path, _file(file, kind))
+    return app
+
+
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer, errors and refusals among them."""
+    response.headers.update(HEADERS)
+    response.headers.pop("Server", None)
+
+
+def refuse_other_sites(is_this_server: Callable[[str], bool]) -> Check:
+    """Check that a request comes from the page itself. A link to the page may come from anywhere."""
+    refuse = refuse_foreign(is_this_server)
+
+    async def check(request: web.Request) -> None:
+        await refuse(request)
+        is_link = request.path in ("/", "/ui", "/ui/")
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") and not is_link:
+            raise web.HTTPForbidden(text="requests of other web pages are not answered\n")
+
+    return check
+
+
+def close_pages(app: web.Application) -> None:
+    """End the streams: pages that are open try to come back, and say so."""
+    for task in [*app[PAGES]]:
+        task.cancel()
+
+
+def static_files() -> list[tuple[str, Traversable, str]]:
+    """The path of each file, and its type: what is not in the package is not served, whatever the path says."""
+    return list(_in_folder(files(__package__).joinpath("static"), "/"))
+
+
+def _in_folder(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable, str]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _in_folder(entry, f"{prefix}{entry.name}/")
+        elif (kind := _TYPES.get(f".{entry.name.rpartition('.')[2]}")) is not None:
+            yield (prefix if entry.name == "index.html" else f"{prefix}{entry.name}"), entry, kind
+
+
+def _file(entry: Traversable, kind: str) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(body=entry.read_bytes(), content_type=kind, charset="utf-8")
+
+    return handler
 
 
 class PageToken:
@@ -62,14 +148,14 @@ class PageServer:
     """Serves the page of one cluster. To be started and stopped on the event loop where the cluster lives."""
 
     def __init__(
-        self, shown: Observed | TimeTravel, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+        self, shown: ObservedCluster | TimeTravel, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
     ) -> None:
         """ExposedError if others could reach that address."""
         check_exposure(host, has_token=True, has_tls=False)
         self._token = PageToken(token)
         self._travel = shown if isinstance(shown, TimeTravel) else None
-        self._present = Views(shown) if isinstance(shown, Observed) else None
-        self._shown = Here(self._views)
+        self._present = PageViews(shown) if isinstance(shown, ObservedCluster) else None
+        self._shown = LocalViews(self._views)
         self._app = page_application(
             self._shown, [guard(refuse_other_sites(is_loopback), self._token.check)], self._travel
         )
@@ -89,7 +175,7 @@ class PageServer:
         """Listen. ListenError if the port is taken."""
         await self._listening.start()
         if self._present is not None and self._present.observed.live:
-            self._sampling = asyncio.create_task(keep_sampling(self._shown), name="queue history")
+            self._sampling = asyncio.create_task(keep_sampling(self._shown.ask), name="queue history")
 
     async def stop(self) -> None:
         """Close all connections."""
@@ -99,11 +185,11 @@ class PageServer:
                 await self._sampling
         close_pages(self._app)
         await self._listening.stop()
-        laboratory = self._views().laboratory
-        if laboratory is not None:
-            laboratory.close()
+        service = self._views().service
+        if service is not None:
+            service.close()
 
-    def _views(self) -> Views:
+    def _views(self) -> PageViews:
         """Of the moment that is shown: of a recording, others after a step back."""
         if self._travel is not None:
             return self._travel.views

@@ -10,11 +10,10 @@ import msgspec
 from aiohttp import web
 
 from kubesched.ui.model.node_map import Version
-from kubesched.ui.shown import Shown
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews, ViewsProvider
 
 TICK = 0.2
-"""Seconds between two looks at the cluster: a decision is seen so much later, unless questions must wait (`AtWork`)."""
+"""Seconds between two looks at the cluster: a decision is seen so much later, or later where `Allowance` pauses."""
 _STILL_THERE = 15.0
 """Seconds after which a page that hears nothing is told that nothing happened."""
 _DECISIONS_AT_FIRST, _DECISIONS_AT_ONCE = 60, 20
@@ -25,7 +24,7 @@ _MOST_PAGES = 32
 class Follower:
     """One open page, and what it knows already."""
 
-    def __init__(self, views: Views, version: Version | None, decision: int, group_by: str) -> None:
+    def __init__(self, views: PageViews, version: Version | None, decision: int, group_by: str) -> None:
         """`version` is that of the map which the page has, `decision` the last that it knows."""
         self._views = views
         self._version = version or views.map.version
@@ -35,7 +34,7 @@ class Follower:
         self._counts: object = None
         self._said: str | None = None
 
-    def news(self, views: Views) -> dict[str, Any]:
+    def news(self, views: PageViews) -> dict[str, Any]:
         """What is new since the last time; nothing if nothing is. With time travel, views are others after a step back.
 
         It is records with names of one word, which are JSON as they are: this is asked several times a second.
@@ -69,7 +68,7 @@ class Follower:
         return found
 
 
-async def stream(request: web.Request, shown: Shown) -> web.StreamResponse:
+async def stream(request: web.Request, shown: ViewsProvider) -> web.StreamResponse:
     """Until the page is closed. Its `version` is that of the map it has, `decision` the last that it knows."""
     query, pages = request.query, request.app[PAGES]
     if len(pages) >= _MOST_PAGES:
@@ -93,7 +92,7 @@ async def stream(request: web.Request, shown: Shown) -> web.StreamResponse:
         pages.discard(task)
 
 
-async def _send_news(response: web.StreamResponse, follower: Follower, shown: Shown) -> None:
+async def _send_news(response: web.StreamResponse, follower: Follower, shown: ViewsProvider) -> None:
     now = asyncio.get_running_loop().time
     quiet_since = now()
     while True:

@@ -10,8 +10,8 @@ import msgspec
 
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.recording.replay import Replay, ReplayError
-from kubesched.ui.sources.scheduler import observe_scheduler
-from kubesched.ui.views import Views
+from kubesched.ui.sources import observe_scheduler
+from kubesched.ui.views import PageViews
 
 _BINS = 240
 _SAMPLES = 800
@@ -64,8 +64,8 @@ class TimeTravel:
         moment = min(max(moment, self.begin), self.end)
         async with self._lock:
             if moment < self.now:
-                if self.views.laboratory is not None:
-                    self.views.laboratory.close()
+                if self.views.service is not None:
+                    self.views.service.close()
                 self._start()
             steps = 0
             while self._next is not None and self._next <= moment:
@@ -90,7 +90,7 @@ class TimeTravel:
             plugins=self._plugins,
             measures=False,
         )
-        self.views = Views(observed)
+        self.views = PageViews(observed)
         self._steps = self._replay.steps()
         self._next = next(self._steps, None)
 

@@ -114,7 +114,7 @@ def test_without_a_name_all_pending_pods_are_told_in_groups() -> None:
     manifest = "---\n".join([NODE % ("n1", "web", CAPACITY), deployment("api", 9, "2"), deployment("big", 2, "9")])
     lines = [line.strip() for line in run("explain", "-f", "-", stdin=manifest).stdout.splitlines()]
     assert lines[0] == "11 pending pods on 1 node: 2 would find a node now, 9 would not"
-    assert "9 pods: lacking cpu" in lines
+    assert "9 pods: Insufficient cpu" in lines
     assert "- 4 more nodes of pool web would place 7 of them." in lines
 
 
@@ -129,6 +129,7 @@ def test_json_and_yaml_have_the_same_document() -> None:
         "node": "spot-c1",
         "text": "lacks 7 cpu",
         "lacking": [{"resource": "cpu", "amount": "7"}],
+        "plugins": ["NodeResourcesFit"],
     }
     less = next(found for found in document["remedies"]["found"] if found["steps"][0]["sort"] == "requestLess")
     assert less["changes"][0]["patch"] == [

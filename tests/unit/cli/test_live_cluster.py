@@ -11,12 +11,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from tests.front_server import Front, as_configz, fronted, pod_of_scheduler
-from tests.unit.questions.clusters import CONTAINER, shop
+from tests.unit.ask.clusters import CONTAINER, shop
 
 from kubesched import config
+from kubesched.ask.sources import live
 from kubesched.cli.main import main
 from kubesched.kube import listing
-from kubesched.questions.sources import configuration
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 
 BUDGETS, PODS, NODES = "/apis/policy/v1/poddisruptionbudgets", "/api/v1/pods", "/api/v1/nodes"
@@ -173,7 +173,7 @@ def test_defaults_are_followed_and_said_where_no_scheduler_answers(front: Front)
 def test_scheduler_that_does_not_answer_costs_no_more_than_its_patience(
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(configuration, "PATIENCE", 0.2)
+    monkeypatch.setattr(live, "PATIENCE", 0.2)
     pods = [{"metadata": {"name": name}, "status": {"phase": "Running"}} for name in ("kube-scheduler-a", "b")]
     front.answers |= {SCHEDULERS: {"kind": "PodList", "items": pods}}
     front.silent |= {pod_of_scheduler(), pod_of_scheduler("b")}

@@ -12,8 +12,8 @@ from tests.front_server import Front, fronted
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import NODES, POD_GROUPS, PODS, WORKLOADS
+from kubesched.ask.sources.snapshot import open_snapshot
 from kubesched.cli.main import main
-from kubesched.questions.sources.snapshot import open_snapshot
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 from kubesched.sandbox.nodes import node_manifests

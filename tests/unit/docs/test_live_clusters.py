@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from tests.front_server import fronted
+from tests.unit.ask.clusters import CONTAINER, shop
 from tests.unit.docs.pages import ROOT, blocks
-from tests.unit.questions.clusters import CONTAINER, shop
 
 from kubesched.cli.main import main
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from tests.unit.docs.pages import ROOT, blocks
 
 from kubesched.api.schema import convert
+from kubesched.ask.placement_tests.case import CaseContent, Expectation
 from kubesched.cli.main import main
-from kubesched.questions.placement_tests.case import CaseContent, Expectation
 
 WHAT_IF, TESTING = ROOT / "docs" / "what-if.md", ROOT / "docs" / "testing-placement.md"
 

@@ -6,9 +6,9 @@ import re
 
 from tests.unit.docs.pages import ROOT
 
-from kubesched.questions.changes import AskedChange
-from kubesched.serve.openapi import QUESTIONS
-from kubesched.serve.what_if import WhatIfQuestion
+from kubesched.ask.edits import TrialEdit
+from kubesched.ask.what_if.what_if import WhatIfQuestion
+from kubesched.serve.questions import QUESTIONS
 
 PAGE = ROOT / "docs" / "serving.md"
 
@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "serving.md"
 def test_every_question_and_every_verb_is_on_the_page() -> None:
     text = PAGE.read_text()
     assert set(re.findall(r"`POST (\S+)`", text)) == set(QUESTIONS)
-    verbs = {kind.__struct_config__.tag for kind in AskedChange.__args__}
+    verbs = {kind.__struct_config__.tag for kind in TrialEdit.__args__}
     assert _first_column(text, "### Changes") == verbs
     assert _first_column(text, "### What if") == set(WhatIfQuestion.__struct_encode_fields__)
 

@@ -12,7 +12,7 @@ from kubesched.framework.errors import PluginError, describe
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin, ScorePlugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 
 CONFIG = """
@@ -29,7 +29,7 @@ def complaint_about(point: type[Plugin], method: str, answer: Any) -> str:
 
     mine = type("Mine", (point,), {"name": "Mine", method: answering})
     nodes = [make_node(name).capacity(cpu="4", memory="8Gi", pods=10).build() for name in ("n1", "n2")]
-    cluster = SimulatedCluster(nodes, config.load(CONFIG), plugins=Registry((*IN_TREE, mine)))
+    cluster = ClusterModel(nodes, config.load(CONFIG), plugins=Registry((*IN_TREE, mine)))
     with pytest.raises(PluginError) as raised:
         cluster.engine.decide(make_pod("p").build())
     assert raised.value.plugin == "Mine"

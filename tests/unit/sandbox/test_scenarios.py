@@ -13,7 +13,7 @@ from tests.sandbox_server import fresh_api
 
 from kubesched import config
 from kubesched.api.kinds import NODES, POD_GROUPS, PODS
-from kubesched.cli.sandbox_summary import so_far
+from kubesched.cli.sandbox_view import so_far
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.chronicle import Chronicle
 from kubesched.sandbox.nodes import HollowNodes, node_manifests

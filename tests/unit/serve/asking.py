@@ -13,13 +13,12 @@ import aiohttp
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.ask.service import QueryService
+from kubesched.ask.sources.following import ClusterFeed, Files
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.http.access import BearerToken
-from kubesched.serve.age import Files, Followed
-from kubesched.serve.cluster import ServedCluster
-from kubesched.serve.questions import Questions
-from kubesched.serve.server import QuestionServer, Settings
-from kubesched.serve.what_if import WhatIfs
+from kubesched.serve.server import QuestionServer, ServiceSettings
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 
 Json = dict[str, Any]
@@ -34,8 +33,8 @@ OBJECTS: tuple[KubeObject, ...] = (
 )
 
 
-def cluster_of(*objects: KubeObject, features: Features = DEFAULT_FEATURES) -> ServedCluster:
-    return ServedCluster(objects, config.default(features), draw=lambda among: 0)
+def cluster_of(*objects: KubeObject, features: Features = DEFAULT_FEATURES) -> ClusterModel:
+    return ClusterModel(objects, config.default(features), draw=lambda among: 0)
 
 
 class Service:
@@ -59,8 +58,8 @@ class Service:
 
 @contextlib.asynccontextmanager
 async def served(
-    cluster: ServedCluster | None = None,
-    followed: Followed | None = None,
+    cluster: ClusterModel | None = None,
+    followed: ClusterFeed | None = None,
     *,
     clock: Callable[[], float] = time.monotonic,
     **settings: Any,
@@ -68,8 +67,8 @@ async def served(
     """The service on a free port; settings are those of the server."""
     token = BearerToken()
     cluster, followed = cluster or cluster_of(*OBJECTS), followed or Files("test.yaml")
-    questions, what_ifs = Questions(cluster, followed, clock=clock), WhatIfs(cluster, followed, clock=clock)
-    server = QuestionServer(questions, what_ifs, Settings(**{"token": token, **settings}))
+    service = QueryService(cluster, followed, stands_still=isinstance(followed, Files), slow_timeout=60.0, clock=clock)
+    server = QuestionServer(service, ServiceSettings(**{"token": token, **settings}))
     await server.start()
     try:
         headers = {"Authorization": f"Bearer {token.value}"}

@@ -9,27 +9,26 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.front_server import fronted_in_loop
 from tests.sandbox_server import serving
-from tests.unit.questions.clusters import CONTAINER, shop
+from tests.unit.ask.clusters import CONTAINER, shop
 from tests.unit.scheduler.group_world import ALL_GATES
 from tests.unit.serve.asking import Service, cluster_of, served
 
 from kubesched.api.kinds import NODES, POD_GROUPS, PODS
 from kubesched.api.pod_groups import PodGroup
+from kubesched.ask.service import QueryService
+from kubesched.ask.sources.following import Following, NotReadyError, following
+from kubesched.ask.sources.live import LiveClusterError
 from kubesched.kube.connection import ConnectionSettings
-from kubesched.questions.sources.live import LiveClusterError
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.serve.age import NotReadyError
-from kubesched.serve.cluster import ServedCluster
-from kubesched.serve.following import Following, following
-from kubesched.serve.questions import Questions
+from kubesched.simulate.cluster import ClusterModel
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 VIP = {"spec": {"containers": [CONTAINER], "priorityClassName": "vip"}}
 
 
 @asynccontextmanager
-async def followed_at(url: str, cluster: ServedCluster | None = None) -> AsyncIterator[Following]:
+async def followed_at(url: str, cluster: ClusterModel | None = None) -> AsyncIterator[Following]:
     cluster = cluster or cluster_of()
     async with following(cluster, ConnectionSettings(server=url), {}, origin="test") as followed:
         yield followed
@@ -64,7 +63,7 @@ def test_answers_follow_the_cluster() -> None:
     asyncio.run(main())
 
 
-async def _change_and_ask_again(api: Api, cluster: ServedCluster, service: Service) -> None:
+async def _change_and_ask_again(api: Api, cluster: ClusterModel, service: Service) -> None:
     for i in range(4):
         api.delete(NODES, "", f"node-{i}")
     [more] = [node for node in node_manifests(6) if node["metadata"]["name"] == "node-5"]
@@ -132,7 +131,9 @@ def test_broken_watch_is_told_and_mended() -> None:
         age = followed.age()
         assert age.age_seconds > 0
         assert {each.kind for each in age.behind} >= {"Node", "Pod"}
-        assert Questions(cluster, followed).followed.age().behind  # an old view is better than none, and it is told
+        told = QueryService(cluster, followed).age()
+        assert told is not None
+        assert told.behind  # an old view is better than none, and it is told
         async with serving(api, port=port):
             await until(lambda: not followed.age().behind)
             assert followed.age().age_seconds == 0

@@ -154,7 +154,10 @@ def test_mistakes_are_told_with_the_paths_of_fields() -> None:
         for change, said in (
             ({"verb": "remove"}, "changes[0]: expected either nodes or a selector"),
             ({"verb": "cordon", "selector": "pool"}, "changes[0].selector: expected key=value"),
-            ({"verb": "cordon", "selector": "pool=db"}, "changes[0].selector: no node has the label pool=db"),
+            (
+                {"verb": "cordon", "selector": "pool=db"},
+                "changes[0].selector: no node has the label pool with the value 'db'; there are web",
+            ),
             ({"verb": "add", "like": "zz"}, "changes[0].like: there is no node 'zz'"),
             ({"verb": "delete", "kind": "Pod", "name": "x"}, "changes[0].name: there is no Pod default/x"),
             (

@@ -14,10 +14,10 @@ from tests.unit.kube.certificates import Authority, KeyPair, authority
 from tests.unit.serve.asking import POD, Service, run, served
 
 from kubesched.api.errors import UserError
+from kubesched.ask.answers import PARTS
+from kubesched.ask.sources.following import Behind, ClusterAge, NotReadyError
 from kubesched.http.access import BearerToken, ExposedError
 from kubesched.http.tls import tls_context
-from kubesched.questions.answers import PARTS
-from kubesched.serve.age import Behind, ClusterAge, NotReadyError
 
 
 class Told:

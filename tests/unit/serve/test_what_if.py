@@ -12,16 +12,17 @@ import pytest
 from click.testing import CliRunner
 from tests.json_schema import mistakes
 from tests.sandbox_server import serving
-from tests.unit.questions.clusters import shop
+from tests.unit.ask.clusters import shop
 from tests.unit.serve.asking import OBJECTS, POD, Json, Service, cluster_of, run, served
 from tests.unit.serve.test_following import followed_at, until
 
 from kubesched.api.change import Change
 from kubesched.api.kinds import DEPLOYMENTS, NODES
+from kubesched.ask.service import BusyError, QueryService
+from kubesched.ask.sources.following import ClusterAge, Files, NotReadyError
+from kubesched.ask.what_if.what_if import WhatIfQuestion
 from kubesched.cli.main import main as command
-from kubesched.serve.age import ClusterAge, Files, NotReadyError
-from kubesched.serve.openapi import described
-from kubesched.serve.what_if import BusyError, WhatIfQuestion, WhatIfs
+from kubesched.serve.questions import described
 from kubesched.simulate.kinds import Deployment
 from kubesched.simulate.manifests import loads
 
@@ -79,6 +80,13 @@ def test_every_change_of_the_command_can_be_asked_about() -> None:
     run(test)
 
 
+class Watched:
+    """A cluster that may change."""
+
+    def age(self) -> ClusterAge:
+        return ClusterAge("test", "watch", 0.0)
+
+
 def test_workloads_are_scaled_with_the_template_that_they_have() -> None:
     cluster = cluster_of(*OBJECTS, *loads(json.dumps(deployment(1)), workloads=True).objects)
 
@@ -90,7 +98,7 @@ def test_workloads_are_scaled_with_the_template_that_they_have() -> None:
         [said] = await service.errors("what-if", scale, 422)
         assert said == "scale[0].workload: there is no Deployment shop/api"
 
-    run(test, cluster=cluster)
+    run(test, cluster=cluster, followed=Watched())
 
 
 def test_live_cluster_is_asked_about_as_it_is_now() -> None:
@@ -173,16 +181,16 @@ def test_questions_are_answered_one_at_a_time_and_only_so_many_wait() -> None:
 
     async def main() -> None:
         followed = Counted("test.yaml")
-        what_ifs = WhatIfs(cluster_of(*OBJECTS), followed, most=2)
+        service = QueryService(cluster_of(*OBJECTS), followed, most_waiting=2)
         question = WhatIfQuestion(drain=("a1",))
-        first, second = (asyncio.create_task(what_ifs.ask(question)) for _ in range(2))
+        first, second = (asyncio.create_task(service.what_if(question)) for _ in range(2))
         await asyncio.sleep(0)
         assert followed.turns == 1
-        with pytest.raises(BusyError, match="2 what-if questions are under way"):
-            await what_ifs.ask(question)
-        assert (await first)["moved"] == (await second)["moved"]
-        assert (await what_ifs.ask(question))["kind"] == "WhatIf"
-        what_ifs.close()
+        with pytest.raises(BusyError, match="2 questions are under way"):
+            await service.what_if(question)
+        assert (await first)[0].difference == (await second)[0].difference
+        assert (await service.what_if(question))[0].difference.moved
+        service.close()
 
     asyncio.run(main())
 
@@ -194,12 +202,12 @@ def test_answer_that_is_being_looked_for_is_given_up_at_the_end() -> None:
         def clock() -> float:
             """The end comes while the thread is at work."""
             if next(calls) == 1:
-                what_ifs.close()
+                service.close()
             return 0.0
 
-        what_ifs = WhatIfs(cluster_of(*OBJECTS), Files("test.yaml"), clock=clock)
+        service = QueryService(cluster_of(*OBJECTS), Files("test.yaml"), slow_timeout=60.0, clock=clock)
         for _ in range(2):
             with pytest.raises(NotReadyError, match="about to end"):
-                await what_ifs.ask(WhatIfQuestion(drain=("a1",)))
+                await service.what_if(WhatIfQuestion(drain=("a1",)))
 
     asyncio.run(main())

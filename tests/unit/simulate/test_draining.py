@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from kubesched import config
@@ -9,11 +11,17 @@ from kubesched.api.device_claims import AllocationResult, ConsumerReference, Res
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.simulate.draining import drained, nodes_meant, whats_wrong
+from kubesched.ask.edits import DrainNodes
+from kubesched.ask.hypothetical import apply_hypothetical
+from kubesched.simulate.nodes import nodes_meant, whats_wrong
 from kubesched.simulate.simulation import Simulation
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 NODES = [make_node(f"n{i}").zone(f"zone-{i % 2}").capacity(cpu="4", memory="8Gi", pods=10).build() for i in range(4)]
+
+
+def drained(objects: Iterable[KubeObject], nodes: Iterable[str]) -> tuple[KubeObject, ...]:
+    return apply_hypothetical(objects, [DrainNodes(tuple(nodes))])
 
 
 def places(*objects: KubeObject) -> dict[str, str]:
@@ -59,7 +67,7 @@ def test_drained_nodes_are_cordoned_and_only_their_pods_wait() -> None:
 )
 def test_pods_that_a_drain_does_not_evict_stay(pod: PodBuilder) -> None:
     built = pod.build()
-    assert drained([built], {"n0"}) == (built,)
+    assert drained([built, NODES[0]], {"n0"})[0] == built
 
 
 def test_a_claim_that_only_drained_pods_use_gives_its_devices_back() -> None:
@@ -70,7 +78,7 @@ def test_a_claim_that_only_drained_pods_use_gives_its_devices_back() -> None:
         status = ResourceClaimStatus(allocation=AllocationResult(), reserved_for=reserved)
         return ResourceClaim(metadata=ObjectMeta(name="-".join(users), namespace="default"), status=status)
 
-    after = drained([*pods, claim("a"), claim("a", "b")], {"n0"})
+    after = drained([NODES[0], *pods, claim("a"), claim("a", "b")], {"n0"})
     own, shared = [obj for obj in after if isinstance(obj, ResourceClaim)]
     assert own.status == ResourceClaimStatus()
     assert shared.status.allocation is not None

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import json
-
 from kubesched import config
 from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import Explanation, explain
-from kubesched.simulate.preemption import Eviction, NoHelp, Victim
+from kubesched.ask.explain.explanation import Explanation, explain_pod
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.placement import NoHelp, ProposedEviction, Victim
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 TOO_SMALL = "Insufficient cpu"
@@ -16,7 +14,8 @@ TOO_SMALL = "Insufficient cpu"
 
 def explained(pod: PodBuilder, *objects: KubeObject | NodeBuilder | PodBuilder, seed: int = 0) -> Explanation:
     built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in (pod, *objects)]
-    return explain(SimulatedCluster(built, config.default(), seed=seed), pod.build().key)
+    cluster = ClusterModel(built, config.default(), seed=seed)
+    return explain_pod(cluster, cluster.pods[pod.build().key])
 
 
 def test_every_node_has_a_verdict_from_the_first_plugin_that_refuses_and_what_others_say_too() -> None:
@@ -108,8 +107,10 @@ def test_preemption_tells_whom_it_would_evict_where_else_and_where_it_cannot_hel
     )
     assert it.message == "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient cpu."
     assert it.preemption is not None
-    assert it.preemption.chosen == Eviction("n1", (Victim("default/cheap", 1),))
-    assert it.preemption.others == (Eviction("n2", (Victim("default/guarded", -5, ("keep",)),), budget_violations=1),)
+    assert it.preemption.chosen == ProposedEviction("n1", (Victim("default/cheap", 1),))
+    assert it.preemption.others == (
+        ProposedEviction("n2", (Victim("default/guarded", -5, ("keep",)),), budget_violations=1),
+    )
     assert it.preemption.no_help == (
         NoHelp("No preemption victims found for incoming pod", ("n4",)),
         NoHelp("Preemption is not helpful for scheduling", ("n3",)),
@@ -120,10 +121,3 @@ def test_a_node_is_refused_where_room_was_promised_to_another() -> None:
     promised = make_pod("promised").requests(cpu="3").priority(10).nominated("n1")
     it = explained(make_pod("p").requests(cpu="3"), make_node("n1"), promised)
     assert (it.verdicts[0].fits, it.verdicts[0].for_nominated) == (False, True)
-
-
-def test_an_explanation_can_be_written_as_json() -> None:
-    plain = explained(make_pod("p"), make_node("n1")).to_plain()
-    assert json.loads(json.dumps(plain))["verdicts"] == [
-        {"node": "n1", "fits": True, "refusal": None, "also": [], "for_nominated": False}
-    ]

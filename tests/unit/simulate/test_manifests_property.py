@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubesched import config
 from kubesched.api.yaml import documents
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.manifests import ManifestError, Manifests, loads
 from kubesched.simulate.placement import place
 
@@ -65,7 +65,7 @@ def read(data: str | bytes) -> Manifests | list[str]:
 def test_any_value_is_either_read_and_scheduled_or_refused_with_lines(value: Any) -> None:
     found = read(json.dumps(value))
     if isinstance(found, Manifests):
-        place(SimulatedCluster(found.objects, config.default()))
+        place(ClusterModel(found.objects, config.default()))
     else:
         assert found
         assert all("\n" not in line for line in found)

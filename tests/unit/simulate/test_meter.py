@@ -14,7 +14,7 @@ from kubesched.api.device_claims import (
 )
 from kubesched.api.devices import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.simulate.meter import Meter
+from kubesched.simulate.meter import UtilisationMeter
 from kubesched.simulate.report import SimulationReport, figures_of
 from kubesched.simulate.simulation import Simulation
 from kubesched.state.cluster import ClusterState
@@ -86,7 +86,7 @@ def test_devices_of_a_driver_are_counted() -> None:
     }
 
 
-def read(meter: Meter, now: float) -> None:
+def read(meter: UtilisationMeter, now: float) -> None:
     meter.read(now, running=0, pending=0, placed=0)
 
 
@@ -94,7 +94,7 @@ def test_nodes_that_come_and_go_count_while_they_are_there() -> None:
     state = ClusterState(config.default().features)
     state.apply(make_node("old").capacity(cpu="4").build())
     state.apply(make_pod("p").requests(cpu="4").on("old").build())
-    meter = Meter(state)
+    meter = UtilisationMeter(state)
     read(meter, 0)
     meter.passes(10)
     state.apply(make_node("new").capacity(cpu="4").build())

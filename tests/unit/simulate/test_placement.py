@@ -11,15 +11,14 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import ReservePlugin
 from kubesched.framework.status import Status, unschedulable
 from kubesched.plugins.registry import in_tree
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.placement import place
-from kubesched.simulate.preemption import Eviction, Victim
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.placement import ProposedEviction, Victim, place
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
-def cluster_of(*objects: KubeObject | NodeBuilder | PodBuilder) -> SimulatedCluster:
+def cluster_of(*objects: KubeObject | NodeBuilder | PodBuilder) -> ClusterModel:
     built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in objects]
-    return SimulatedCluster(built, config.default())
+    return ClusterModel(built, config.default())
 
 
 def created(pod: PodBuilder, time: str) -> Pod:
@@ -49,7 +48,7 @@ def test_nobody_is_evicted_but_the_report_says_who_would_be() -> None:
     victim = make_pod("victim").requests(cpu="3").priority(-1).on("n1")
     cluster = cluster_of(make_node("n1"), victim, make_pod("p").requests(cpu="3"))
     report = place(cluster)
-    assert report.unplaced[0].eviction == Eviction("n1", (Victim("default/victim", -1),))
+    assert report.unplaced[0].eviction == ProposedEviction("n1", (Victim("default/victim", -1),))
     assert cluster.state.placed(victim.build()) is not None
 
 
@@ -83,7 +82,7 @@ def test_a_pod_whose_reservation_fails_is_taken_off_its_node_again() -> None:
     registry = in_tree()
     registry.register(Stubborn)
     pod = make_pod("p").build()
-    cluster = SimulatedCluster([make_node("n1").build(), pod], settings, plugins=registry)
+    cluster = ClusterModel([make_node("n1").build(), pod], settings, plugins=registry)
     report = place(cluster)
     assert [(left.outcome, left.message) for left in report.unplaced] == [("reserve-failed", "Stubborn: not today")]
     assert cluster.state.placed(pod) is None

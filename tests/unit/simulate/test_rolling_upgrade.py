@@ -7,8 +7,7 @@ from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.workloads import BudgetSpec, BudgetStatus, PodDisruptionBudget
-from kubesched.simulate.budgets import Budgets
-from kubesched.simulate.rolling_upgrade import Pace, RollingUpgrade
+from kubesched.simulate.rolling_upgrade import BudgetTracker, RollingUpgrade, UpgradePace
 from kubesched.simulate.simulation import Simulation
 from kubesched.testing import PodBuilder, make_node, make_pod
 
@@ -29,7 +28,7 @@ def budget(**spec: int | str) -> PodDisruptionBudget:
 class Upgraded:
     """A simulation with an upgrade of all nodes, run to the end."""
 
-    def __init__(self, objects: list[KubeObject], pace: Pace) -> None:
+    def __init__(self, objects: list[KubeObject], pace: UpgradePace) -> None:
         self.operation = RollingUpgrade([obj.name for obj in objects if isinstance(obj, Node)], pace)
         simulation = Simulation(objects, config.default(), operation=self.operation)
         self.report = simulation.run()
@@ -38,7 +37,7 @@ class Upgraded:
 
 
 def upgraded(*objects: KubeObject, **pace: float) -> Upgraded:
-    return Upgraded([*NODES, *objects], Pace(**{"surge": 1, **pace}))  # type: ignore[arg-type]
+    return Upgraded([*NODES, *objects], UpgradePace(**{"surge": 1, **pace}))  # type: ignore[arg-type]
 
 
 def test_every_node_is_replaced_and_every_pod_is_on_a_new_one() -> None:
@@ -103,11 +102,11 @@ def test_a_budget_without_numbers_is_what_its_status_leaves() -> None:
         spec=BudgetSpec(selector=selector),
         status=BudgetStatus(disruptions_allowed=2),
     )
-    assert Budgets([guard], pods).wanted == {"default/web": 1}
+    assert BudgetTracker([guard], pods).wanted == {"default/web": 1}
 
 
 def test_percentages_are_of_all_pods_that_are_wanted_and_rounded_up() -> None:
     pods = [web(i).on("n0").build() for i in range(4)] + [web(4).build()]
-    assert Budgets([budget(min_available="50%")], pods).wanted == {"default/web": 3}
-    assert Budgets([budget(max_unavailable="50%")], pods).wanted == {"default/web": 2}
-    assert Budgets([budget(max_unavailable="50%")], pods).allowed("default/web") == 2
+    assert BudgetTracker([budget(min_available="50%")], pods).wanted == {"default/web": 3}
+    assert BudgetTracker([budget(max_unavailable="50%")], pods).wanted == {"default/web": 2}
+    assert BudgetTracker([budget(max_unavailable="50%")], pods).allowed("default/web") == 2

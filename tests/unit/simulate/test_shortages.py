@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.ask.explain.explanation import explain_pod
 from kubesched.plugins.node_resources.fit import Shortage
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import explain
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 
 SMALL = make_node("small").capacity(cpu="4", memory="8Gi", pods=10).build()
@@ -16,7 +16,8 @@ RUNNING = make_pod("running").requests(cpu="500m", memory="1Gi").on("large").bui
 
 
 def missing(*objects: KubeObject) -> tuple[Shortage, ...]:
-    explained = explain(SimulatedCluster(objects, config.default()), "default/p")
+    cluster = ClusterModel(objects, config.default())
+    explained = explain_pod(cluster, cluster.pods["default/p"])
     found: tuple[Shortage, ...] = explained.details["shortages"].data
     return found
 

@@ -7,12 +7,11 @@ from tests.device_builders import device, make_claim, make_class, make_counters,
 
 from kubesched import config
 from kubesched.api.pod import Pod
+from kubesched.ask.explain.explanation import Explanation, explain_pod
 from kubesched.plugins.dynamic_resources.explaining import NodeDevices
-from kubesched.simulate.capacity import capacity, model_of
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import Explanation, explain
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.manifests import ManifestError, load, loads
-from kubesched.simulate.placement import place
+from kubesched.simulate.placement import capacity, model_of, place
 from kubesched.simulate.report import SimulationReport
 from kubesched.simulate.simulation import Simulation
 from kubesched.testing import make_node, make_pod
@@ -57,7 +56,8 @@ def simulated(*manifests: str, device: str = "") -> SimulationReport:
 
 
 def explained(name: str) -> Explanation:
-    return explain(SimulatedCluster(load([GPUS]).objects, config.default()), f"default/{name}")
+    cluster = ClusterModel(load([GPUS]).objects, config.default())
+    return explain_pod(cluster, cluster.pods[f"default/{name}"])
 
 
 def devices_of(explanation: Explanation) -> tuple[NodeDevices, ...]:
@@ -88,7 +88,7 @@ def test_devices_that_take_a_while_are_ready_at_once() -> None:
 
 
 def test_placing_gives_every_pod_of_the_example_its_devices() -> None:
-    report = place(SimulatedCluster(load([GPUS]).objects, config.default()))
+    report = place(ClusterModel(load([GPUS]).objects, config.default()))
     assert {placed.pod: placed.node for placed in report.placed} == {
         "default/trainer": "node-b",
         "default/server": "node-b",
@@ -128,7 +128,8 @@ def test_an_explanation_names_the_claim_that_holds_a_device() -> None:
         "{devices: {results: [{request: r, driver: gpu.example.com, pool: n1, device: a}]}}}}\n"
     )
     text = "".join((NODE, CLASS, SLICE % "", TEMPLATE, held, pod("p")))
-    found = explain(SimulatedCluster(loads(text).objects, config.default()), "default/p")
+    cluster = ClusterModel(loads(text).objects, config.default())
+    found = explain_pod(cluster, cluster.pods["default/p"])
     assert devices_of(found)[0].requests[0].devices[0].reason == "in use by default/held"
 
 
@@ -138,7 +139,8 @@ def test_an_explanation_names_the_gate_that_keeps_a_device_from_everybody() -> N
     objects = make_node("n1").build(), make_class(), make_slice("n1", *devices, of=2), counters, make_claim("c")
     asking = with_claims(make_pod("p"), "c").build()
     off = config.Features(device_binding_conditions=False, device_partitions=False)
-    found = explain(SimulatedCluster([*objects, asking], config.default(off)), "default/p")
+    cluster = ClusterModel([*objects, asking], config.default(off))
+    found = explain_pod(cluster, cluster.pods["default/p"])
     assert [verdict.reason for verdict in devices_of(found)[0].requests[0].devices] == [
         "has binding conditions, but the feature gate DRADeviceBindingConditions is off",
         "draws from counters, but the feature gate DRAPartitionableDevices is off",
@@ -164,13 +166,13 @@ def test_mistakes_in_slices_and_claims_are_named(manifest: str, complaint: str) 
 
 
 def test_every_copy_of_a_pod_needs_claims_of_its_own() -> None:
-    cluster = SimulatedCluster(load([GPUS]).objects, config.default())
+    cluster = ClusterModel(load([GPUS]).objects, config.default())
     found = capacity(cluster, model_with_pair(cluster), most=10)
     assert found.by_node == {"node-a": 2, "node-b": 1}
     assert "cannot allocate all claims" in found.stopped_by
 
 
-def model_with_pair(cluster: SimulatedCluster) -> Pod:
+def model_with_pair(cluster: ClusterModel) -> Pod:
     model = model_of(cluster.pods["default/trainer"])
     assert model is not None
     return model

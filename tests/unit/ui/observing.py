@@ -6,35 +6,34 @@ from tests.unit.scheduler.world import World
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.ask.service import QueryService
 from kubesched.config.features import DEFAULT_FEATURES, Features
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder
-from kubesched.ui.laboratory import Laboratory
-from kubesched.ui.model.observed import Observed
-from kubesched.ui.sources.manifests import observe_manifests
-from kubesched.ui.sources.scheduler import observe_scheduler
-from kubesched.ui.views import Views
+from kubesched.ui.model.observed import ObservedCluster
+from kubesched.ui.sources import observe_manifests, observe_scheduler
+from kubesched.ui.views import PageViews
 
 
-def still(*objects: PodBuilder | NodeBuilder | KubeObject) -> Views:
+def still(*objects: PodBuilder | NodeBuilder | KubeObject) -> PageViews:
     """The page of manifests with these objects."""
     built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in objects]
-    return Views(observe_manifests(SimulatedCluster(built, config.default()), "cluster.yaml"))
+    return PageViews(observe_manifests(ClusterModel(built, config.default()), "cluster.yaml"))
 
 
 def alive(
     *objects: PodBuilder | NodeBuilder | KubeObject, features: Features = DEFAULT_FEATURES
-) -> tuple[World, Views]:
+) -> tuple[World, PageViews]:
     """A scheduler that has heard of these objects and tried no pod yet, and its page."""
     world = World(*objects, features=features)
-    return world, Views(observed(world))
+    return world, PageViews(observed(world))
 
 
-def laboratory_of(views: Views) -> Laboratory:
-    assert views.laboratory is not None
-    return views.laboratory
+def service_of(views: PageViews) -> QueryService:
+    assert views.service is not None
+    return views.service
 
 
-def observed(world: World) -> Observed:
+def observed(world: World) -> ObservedCluster:
     clock = lambda: world.now  # noqa: E731
     return observe_scheduler(world.scheduler, config.default(), kind="test", title="a test", clock=clock)

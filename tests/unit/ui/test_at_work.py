@@ -12,9 +12,8 @@ from tests.unit.ui.observing import observed
 from tests.virtual_time import now, run
 
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.at_work import AT_A_STRETCH, LINGER, LONGEST_PAUSE, SHARE, Allowance, AtWork
-from kubesched.ui.model.observed import Observed
-from kubesched.ui.views import Views
+from kubesched.ui.model.observed import ObservedCluster
+from kubesched.ui.views import AT_A_STRETCH, LINGER, LONGEST_PAUSE, SHARE, Allowance, PageViews, SchedulerThreadViews
 
 
 class Work:
@@ -22,14 +21,14 @@ class Work:
 
     def __init__(self) -> None:
         self.world = World(make_node("a"), make_pod("p"))
-        self.shown = AtWork(lambda: observed(self.world), self._detach, self._call)
+        self.shown = SchedulerThreadViews(lambda: observed(self.world), self._detach, self._call)
         self.calls = 0
 
     @property
     def listeners(self) -> int:
         return len(self.world.scheduler.listeners)
 
-    def _detach(self, seen: Observed) -> None:
+    def _detach(self, seen: ObservedCluster) -> None:
         self.world.scheduler.listeners.remove(seen.log)  # type: ignore[arg-type]
 
     async def _call(self, function: Callable[[], Any]) -> Any:
@@ -37,7 +36,7 @@ class Work:
         return function()
 
 
-def pods_of(views: Views) -> int:
+def pods_of(views: PageViews) -> int:
     return len(views.observed.pods)
 
 
@@ -76,7 +75,7 @@ def test_open_page_stays_attached() -> None:
 
 
 def test_mistake_of_a_question_comes_back_to_who_asked() -> None:
-    def mistaken(views: Views) -> None:
+    def mistaken(views: PageViews) -> None:
         raise KeyError("x")
 
     async def story() -> None:

@@ -3,12 +3,12 @@ from __future__ import annotations
 from tests.unit.ui.observing import alive, observed
 
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.entries import EntryLog
+from kubesched.ui.model.decisions import EntryLog
 from kubesched.ui.stream import Follower
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 
-def log_of(views: Views) -> EntryLog:
+def log_of(views: PageViews) -> EntryLog:
     assert views.observed.log is not None
     return views.observed.log
 

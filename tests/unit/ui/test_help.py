@@ -7,14 +7,14 @@ import threading
 from typing import Any
 
 import pytest
-from tests.unit.ui.observing import alive, laboratory_of, still
+from tests.unit.ui.observing import alive, service_of, still
 
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.ask.pending import PendingPods, pending_pods
+from kubesched.ask.remedies import remedies
+from kubesched.ask.service import MOST_WAITING, BusyError
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.laboratory import MOST_QUESTIONS, BusyError
-from kubesched.ui.model import help as help_model
-from kubesched.ui.model.help import help_for, help_for_all
-from kubesched.ui.views import Views
+from kubesched.ui.views import PageViews
 
 CLUSTER = (
     make_node("node-1").capacity(cpu="4"),
@@ -24,13 +24,13 @@ CLUSTER = (
 )
 
 
-def ask(views: Views, question: Any, **how: Any) -> Any:
-    return asyncio.run(laboratory_of(views).ask(question, **how))
+def ask(views: PageViews, question: Any, **how: Any) -> Any:
+    return asyncio.run(service_of(views).ask_copy(question, **how))
 
 
 def test_smallest_change_for_a_pod_comes_in_words_and_as_a_patch() -> None:
-    found = ask(still(*CLUSTER), lambda cluster: help_for(cluster, "default/large"), leaves_it_as_it_is=True)
-    helps = {help.sorts: help for help in found.found}
+    found = ask(still(*CLUSTER), lambda cluster: remedies(cluster, cluster.pods["default/large"]), is_read_only=True)
+    helps = {tuple(step.sort.value for step in remedy.steps): remedy for remedy in found.found}
     assert helps["requestLess",].node == "node-1"
     assert helps["requestLess",].changes[0].verb == "patch"
 
@@ -38,16 +38,15 @@ def test_smallest_change_for_a_pod_comes_in_words_and_as_a_patch() -> None:
 def test_all_that_wait_are_placed_on_the_copy_alone() -> None:
     views = still(*CLUSTER)
     before = views.map.version
-    found = ask(views, help_for_all)
-    assert (found.placed, found.asked, [group.pods for group in found.groups]) == (1, 2, [1])
+    found = ask(views, pending_pods)
+    assert (len(found.placed), [group.pods for group in found.groups]) == (1, [("default/large",)])
     assert views.map.version == before
-    assert ask(views, help_for_all).placed == 1  # the next question begins with a copy that nobody has used
+    assert len(ask(views, pending_pods).placed) == 1  # the next question begins with a copy that nobody has used
 
 
-def test_of_very_many_that_wait_only_the_first_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(help_model, "MOST_WAITING", 1)
-    found = ask(still(*CLUSTER), help_for_all)
-    assert (found.asked, found.waiting, found.placed, found.groups) == (1, 2, 1, ())
+def test_of_very_many_that_wait_only_the_first_are_asked_about() -> None:
+    found: PendingPods = ask(still(*CLUSTER), lambda cluster: pending_pods(cluster, most=1))
+    assert (len(found.placed), found.groups, found.left_out) == (1, (), 1)
 
 
 def test_copy_counts_pods_where_the_scheduler_does() -> None:
@@ -55,7 +54,7 @@ def test_copy_counts_pods_where_the_scheduler_does() -> None:
     world.decided()
     assert views.observed.state.placed(views.observed.pods["default/first"]) is not None
 
-    def left(cluster: SimulatedCluster) -> int:
+    def left(cluster: ClusterModel) -> int:
         return int((cluster.state.nodes.allocatable - cluster.state.nodes.requested)[0, 0])
 
     assert ask(views, left) == 1000
@@ -66,11 +65,12 @@ def test_too_many_questions_at_once_are_refused() -> None:
     go_on = threading.Event()
 
     async def run() -> None:
-        asked = [asyncio.ensure_future(laboratory_of(views).run(go_on.wait)) for _ in range(MOST_QUESTIONS)]
+        service = service_of(views)
+        asked = [asyncio.ensure_future(service.run(tuple, lambda *_: go_on.wait())) for _ in range(MOST_WAITING)]
         await asyncio.sleep(0)
         try:
             with pytest.raises(BusyError):
-                await laboratory_of(views).run(go_on.wait)
+                await service.run(tuple, lambda *_: go_on.wait())
         finally:
             go_on.set()
         await asyncio.gather(*asked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.ui.model.reuse import CHEAP, LONGEST, TIMES, Reused
+from kubesched.ui.views import CHEAP, LONGEST, TIMES, Reused
 
 
 class Question:

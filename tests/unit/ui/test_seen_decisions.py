@@ -8,12 +8,13 @@ from kubesched import config
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.serve.age import Files
+from kubesched.ask.sources.following import Files
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
+from kubesched.ui.model.decisions import EntryLog, SeenDecisions
 from kubesched.ui.model.pending import NOT_ASKED_YET
-from kubesched.ui.model.seen_decisions import SeenDecisions
-from kubesched.ui.sources.following import FollowedCluster, observe_following
-from kubesched.ui.views import Views
+from kubesched.ui.sources import observe_following
+from kubesched.ui.views import PageViews
 
 replace = msgspec.structs.replace
 POD = make_pod("p").requests(cpu="1").build()
@@ -66,12 +67,18 @@ def test_pods_that_wait_are_counted_from_what_there_was_on() -> None:
     assert seen.of("default/q") == []
 
 
-def followed(*objects: KubeObject) -> tuple[FollowedCluster, Views]:
-    cluster = FollowedCluster(config.default(), clock=lambda: cluster_time[0])
+def followed(*objects: KubeObject) -> tuple[ClusterModel, PageViews]:
+    cluster = ClusterModel((), config.default())
     cluster_time[0] = 1000.0
     for obj in objects:
         cluster.handle(Change(None, obj))
-    return cluster, Views(observe_following(cluster, Files("here", clock=lambda: 0.0), "here"))
+    files = Files("here", clock=lambda: 0.0)
+    return cluster, PageViews(observe_following(cluster, files, "here", clock=lambda: cluster_time[0]))
+
+
+def log_of(views: PageViews) -> EntryLog:
+    assert views.observed.log is not None
+    return views.observed.log
 
 
 cluster_time = [1000.0]
@@ -83,7 +90,7 @@ def test_followed_cluster_is_shown_as_the_watch_has_it() -> None:
     cluster.handle(Change(POD, bound(POD)))
     assert views.queue.counts().unschedulable == 0
     assert views.about().pending == 0
-    assert [entry.at for entry in cluster.seen.entries] == [1000.0]
+    assert [entry.at for entry in log_of(views).entries] == [1000.0]
 
 
 def test_reason_is_asked_for_again_only_after_a_while_where_something_always_happens() -> None:

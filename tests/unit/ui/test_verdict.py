@@ -5,15 +5,15 @@ from tests.unit.ui.observing import alive, still
 
 from kubesched import config
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import explain
+from kubesched.ask.explain.explanation import explain_pod
+from kubesched.ask.targets import RequestError
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.asking import TryError
-from kubesched.ui.model.verdict import Verdict
-from kubesched.ui.views import Views
+from kubesched.ui.model.pods import PodVerdict
+from kubesched.ui.views import PageViews
 
 
-def verdict(views: Views, key: str) -> Verdict:
+def verdict(views: PageViews, key: str) -> PodVerdict:
     view = views.pods.view(key)
     assert view is not None
     assert view.verdict is not None
@@ -55,12 +55,12 @@ def test_nearest_misses_are_those_with_fewest_objections_and_least_missing() -> 
         make_pod("p").requests(cpu="2"),
     )
     misses = verdict(views, "default/p").misses
-    assert [(miss.node, miss.missing) for miss in misses] == [
-        ("near", {"cpu": "100m"}),
-        ("far", {"cpu": "1"}),
-        ("tainted", {"cpu": "100m"}),
+    assert [(miss.node, miss.text) for miss in misses] == [
+        ("near", "lacks 100m cpu"),
+        ("far", "lacks 1 cpu"),
+        ("tainted", "has the taint dedicated:NoSchedule; lacks 100m cpu"),
     ]
-    assert [plugin for plugin, _ in misses[2].objections] == ["TaintToleration", "NodeResourcesFit"]
+    assert misses[2].plugins == ("TaintToleration", "NodeResourcesFit")
 
 
 def test_scores_and_lead_are_those_of_the_explanation() -> None:
@@ -69,7 +69,8 @@ def test_scores_and_lead_are_those_of_the_explanation() -> None:
         make_node("b").capacity(cpu="16").build(),
         make_pod("p").requests(cpu="2").build(),
     )
-    explained = explain(SimulatedCluster(objects, config.default()), "default/p")
+    cluster = ClusterModel(objects, config.default())
+    explained = explain_pod(cluster, cluster.pods["default/p"])
     ranking = verdict(still(*objects), "default/p").ranking
     assert ranking is not None
     shown = [
@@ -139,7 +140,7 @@ def test_edited_pod_gets_its_own_verdict_and_the_cluster_does_not_change() -> No
 
 def test_all_mistakes_of_an_edited_pod_are_named() -> None:
     views = still(make_node("a"), make_pod("p"))
-    with pytest.raises(TryError) as raised:
+    with pytest.raises(RequestError) as raised:
         views.pods.try_it("spec:\n  containers: [{name: 'A B', image: x}]\n  nodeSelectr: {}", "default/p")
     assert any("nodeSelectr" in line for line in raised.value.lines)
     assert any("name" in line for line in raised.value.lines)
@@ -147,7 +148,7 @@ def test_all_mistakes_of_an_edited_pod_are_named() -> None:
 
 @pytest.mark.parametrize("text", ["{", "- a list", "", "kind: Node\napiVersion: v1", "metadata: 3", "a: &a [*a]"])
 def test_what_is_no_pod_is_refused(text: str) -> None:
-    with pytest.raises(TryError):
+    with pytest.raises(RequestError):
         still(make_node("a")).pods.try_it(text, "")
 
 

@@ -6,13 +6,15 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.ui.observing import alive, laboratory_of, still
+from tests.unit.ui.observing import alive, service_of, still
 
 from kubesched import config
-from kubesched.questions.what_if.change import ChangeError
+from kubesched.ask.edits import EditError, SetWeight
+from kubesched.ask.targets import RequestError
+from kubesched.ask.what_if.what_if import AddedNodes, PageWhatIfQuestion, configuration_with
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.what_if import Added, Question, QuestionError, WhatIfView, reweighted
-from kubesched.ui.views import Views
+from kubesched.ui.model.node_map import WhatIfView, what_if_view
+from kubesched.ui.views import PageViews
 
 CLUSTER = (
     make_node("node-1").zone("a").capacity(cpu="4"),
@@ -23,8 +25,9 @@ CLUSTER = (
 )
 
 
-def asked(views: Views, **question: Any) -> WhatIfView:
-    return asyncio.run(laboratory_of(views).what_if(Question(**question)))[0]
+def asked(views: PageViews, **question: Any) -> WhatIfView:
+    outcome, _ = asyncio.run(service_of(views).what_if(PageWhatIfQuestion(**question)))
+    return what_if_view(outcome, question.get("group", ""))
 
 
 def test_drained_pods_move_or_wait_and_the_cluster_stays_as_it_is() -> None:
@@ -45,7 +48,7 @@ def test_node_that_is_lost_is_on_one_of_the_maps_only() -> None:
 
 def test_added_nodes_give_pods_that_wait_a_place() -> None:
     views = still(*CLUSTER, make_pod("waits").requests(cpu="4"))
-    found = asked(views, add=(Added("node-1", 1),))
+    found = asked(views, add=(AddedNodes("node-1", 1),))
     assert [(each.pod, each.to_node) for each in found.difference.placed] == [("default/waits", "node-1-new-1")]
 
 
@@ -60,23 +63,23 @@ def test_live_cluster_is_asked_as_it_is_at_the_moment() -> None:
     ("question", "said"),
     [
         ({}, "nothing is changed"),
-        ({"add": (Added("node-1", 0),)}, "from 1 to"),
+        ({"add": (AddedNodes("node-1", 9_999), AddedNodes("node-1", 2))}, "at most 10,000"),
         ({"weights": {"NodeAffinity": 0}}, "from 1 to"),
-        ({"drain": tuple(map(str, range(2_001)))}, "at most"),
+        ({"drain": tuple(map(str, range(10_001)))}, "at most"),
     ],
 )
 def test_question_that_cannot_be_asked_is_refused(question: dict[str, Any], said: str) -> None:
-    with pytest.raises(QuestionError, match=said):
+    with pytest.raises((RequestError, EditError), match=said):
         asked(still(*CLUSTER), **question)
 
 
 def test_node_that_is_not_there_is_named() -> None:
-    with pytest.raises(ChangeError, match="node-9"):
+    with pytest.raises(EditError, match="node-9"):
         asked(still(*CLUSTER), drain=("node-9",))
 
 
 def test_weights_change_where_pods_go() -> None:
-    settings = reweighted(config.default(), {"NodeResourcesFit": 7})
+    settings = configuration_with(config.default(), [SetWeight("NodeResourcesFit", 7)])
     weights = {plugin.name: plugin.weight for plugin in settings.profiles[0].plugins.multi_point.enabled}
     assert weights["NodeResourcesFit"] == 7
     assert weights["TaintToleration"] == 3

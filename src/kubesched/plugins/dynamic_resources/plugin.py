@@ -38,6 +38,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from kubesched.plugins.advice.devices import DeviceAdvice
 from kubesched.plugins.dynamic_resources.attempt import (
     NOTES,
     ClaimAttempt,
@@ -91,6 +92,7 @@ class DynamicResources(
     ReservePlugin,
     PreBindPlugin,
     ExplainPlugin,
+    DeviceAdvice,
 ):
     """Claims that are allocated must be within reach; for the others devices must be found.
 

@@ -11,6 +11,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
+from kubesched.plugins.advice.affinity import PodAffinityAdvice
 from kubesched.plugins.inter_pod_affinity.hints import COMPANY, after_node, after_pod
 from kubesched.plugins.inter_pod_affinity.neighbours import (
     Neighbours,
@@ -31,7 +32,7 @@ _NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity")
 _TOPOLOGIES = StateKey[list[tuple[str, Int64]]]("PreScoreInterPodAffinity")
 
 
-class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PodAffinityAdvice):
     """Near to some pods, far from others, in any topology."""
 
     name = "InterPodAffinity"

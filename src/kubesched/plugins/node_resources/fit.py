@@ -10,13 +10,13 @@ import numpy as np
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
-from kubesched.api.quantity import Family, spell
 from kubesched.api.requests import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
     SCORING_DEFAULTS,
     Quantities,
+    amount_text,
     is_countable,
     is_extended,
     pod_requests,
@@ -42,6 +42,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.plugins.advice.requests import RequestAdvice
 from kubesched.plugins.node_resources import hints, placements
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.node_resources.strategies import strategy
@@ -94,7 +95,9 @@ class PodRequest:
 _REQUEST = StateKey[PodRequest]("PreFilterNodeResourcesFit")
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin, ExplainPlugin):
+class NodeResourcesFit(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin, ExplainPlugin, RequestAdvice
+):
     """Room for the pod, and the strategy by which fuller or emptier nodes are better."""
 
     name = "NodeResourcesFit"
@@ -276,9 +279,6 @@ def _scoring_requests(pod: Pod) -> Quantities:
     return pod_requests(pod, pod_level=False, defaults=SCORING_DEFAULTS)
 
 
-_NANO, _NANO_PER_MILLI = 10**9, 10**6
-
-
 @dataclass(frozen=True, slots=True)
 class Shortage:
     """A resource of which some nodes have too little left."""
@@ -305,11 +305,4 @@ def details_of(shortages: Iterable[Shortage]) -> Details:
 def shortage_of(resource: str, asked: int, nodes: list[NodeView]) -> Shortage:
     """What these nodes have too little of."""
     lack, name = min((node.requested(resource) - node.allocatable(resource), node.name) for node in nodes)
-    return Shortage(resource, _spelled(resource, asked), _spelled(resource, max(0, -lack)), name, len(nodes))
-
-
-def _spelled(resource: str, amount: int) -> str:
-    if resource == "cpu":
-        return spell(amount * _NANO_PER_MILLI, Family.DECIMAL)
-    family = Family.BINARY if resource in ("memory", "ephemeral-storage") else Family.DECIMAL
-    return spell(amount * _NANO, family)
+    return Shortage(resource, amount_text(resource, asked), amount_text(resource, max(0, -lack)), name, len(nodes))

@@ -16,6 +16,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
+from kubesched.plugins.advice.pods import SpreadAdvice
 from kubesched.plugins.pod_topology_spread.cells import Cells, Part, nothing_scored, part_by_domain, part_by_node
 from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint, SpreadConstraints
 from kubesched.plugins.pod_topology_spread.domains import (
@@ -46,7 +47,7 @@ _HARD, _SOFT = (
 )
 
 
-class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, SpreadAdvice):
     """Keeps pods of a kind evenly spread."""
 
     name = "PodTopologySpread"

@@ -23,6 +23,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, error, unresolvable
+from kubesched.plugins.advice.volumes import VolumeAdvice
 from kubesched.plugins.shared.hinting import CLAIMS, after_used_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
@@ -48,7 +49,9 @@ _NO_CLAIMS = PodClaims()
 _CLAIMS = StateKey[PodClaims]("VolumeBinding")
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+class VolumeBinding(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin, VolumeAdvice
+):
     """Bound volumes must be in reach; for claims that wait for their first consumer one must be found or made."""
 
     name = "VolumeBinding"

@@ -1,10 +1,10 @@
-"""The node map: all nodes as packed columns, and which of them changed since."""
+"""The node map: all nodes as packed columns, and which of them changed since; before and after a what-if."""
 
 from __future__ import annotations
 
 import base64
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ import numpy.typing as npt
 from kubesched.api.node import Node
 from kubesched.api.requests import PODS
 from kubesched.api.well_known import ZONE
+from kubesched.ask.what_if.answer import ClusterOutcome, WhatIfAnswer
+from kubesched.ask.what_if.what_if import WhatIfOutcome
 from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Rows
@@ -34,6 +36,8 @@ _POOLS = ("nodepool", "node-pool", "nodegroup", "node-group", "pool", "instance-
 
 Version = tuple[int, int]
 """Positions in the logs of all changes and of changes of node objects."""
+_ROWS = 500
+"""Of longer lists the first are shown; the file has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class NodeMapModel:
     def label_keys(self) -> list[LabelKey]:
         """By what nodes can be grouped: zones and pools first, then labels that tell some of them apart."""
         values: dict[str, Counter[str]] = {}
-        for node in self._live_nodes():
+        for node in filter(None, self._table.nodes):
             for key, value in node.metadata.labels.items():
                 known = values.setdefault(key, Counter())
                 if len(known) <= _MOST_VALUES:
@@ -124,9 +128,6 @@ class NodeMapModel:
         flags = self._flags[self._table.live[: len(self._flags)]]
         named = {"cordoned": CORDONED, "tainted": TAINTED, "notReady": NOT_READY}
         return {"nodes": len(flags), **{n: int(np.count_nonzero(flags & bit)) for n, bit in named.items()}}
-
-    def _live_nodes(self) -> list[Node]:
-        return [node for node in self._table.nodes if node is not None]
 
     def _group(self, row: int, key: str) -> str:
         node = self._table.nodes[row]
@@ -195,3 +196,52 @@ def _shares(requested: npt.NDArray[np.int64], allocatable: npt.NDArray[np.int64]
 
 def _packed(column: UInt8) -> str:
     return base64.b64encode(column.tobytes()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfView:
+    """The answer as the page shows it."""
+
+    before: NodeMap
+    after: NodeMap
+    difference: WhatIfAnswer
+    """Long lists are cut."""
+    moved: int
+    placed: int
+    waiting: int
+    gone: int
+    evicted: int
+
+
+def what_if_view(outcome: WhatIfOutcome, group: str) -> WhatIfView:
+    """The answer to show; `group` is the label by which the maps are grouped."""
+    before, after, found = outcome
+    shown = replace(
+        found,
+        moved=found.moved[:_ROWS],
+        placed=found.placed[:_ROWS],
+        waiting=found.waiting[:_ROWS],
+        gone=found.gone[:_ROWS],
+        evictions=found.evictions[:_ROWS],
+        workloads=found.workloads[:_ROWS],
+    )
+    return WhatIfView(
+        before=_map(before, group),
+        after=_map(after, group),
+        difference=shown,
+        moved=len(found.moved),
+        placed=len(found.placed),
+        waiting=len(found.waiting),
+        gone=len(found.gone),
+        evicted=sum(len(each.victims) for each in found.evictions),
+    )
+
+
+def _map(side: ClusterOutcome, group: str) -> NodeMap:
+    state = ClusterState()
+    for node in side.nodes.values():
+        state.apply(node)
+    for pod, _ in side.pods.values():
+        if pod.spec.node_name:
+            state.apply(pod)
+    return NodeMapModel(state).whole(group)

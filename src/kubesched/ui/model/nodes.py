@@ -1,26 +1,33 @@
-"""One node for the page: what it has, what is left and for whom, its pods, its devices one by one, who would fit."""
+"""One node for the page: what it has and what is left, its pods and devices, who would fit; and room in the cluster."""
 
 from __future__ import annotations
 
 import base64
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.devices import ResourceSlice
 from kubesched.api.node import Node
-from kubesched.api.requests import PODS
+from kubesched.api.pod import Pod
+from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kubesched.framework.decision_view import DecisionView
 from kubesched.plugins.shared.devices.pools import newest
-from kubesched.state.columns import Float, Int64, ResourceIds
+from kubesched.state.columns import Bool, Float, Int64, ResourceIds
+from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
-from kubesched.ui.model.amounts import spelled
-from kubesched.ui.model.asking import Asking
-from kubesched.ui.model.headroom import HeadroomModel, workload_of
 from kubesched.ui.model.node_map import flags_of
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.observed import ObservedCluster, one_more
 from kubesched.ui.model.pending import PendingModel
 
+_SHAPES = 6
+_PLENTY = 1_000_000
+_UNITS = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
+_FACTS: Callable[[PlacedPod], PodFacts] = attrgetter("facts")
 PAGE = 100
 _WORKLOADS = 8
 _KINDS = 12
@@ -28,7 +35,102 @@ _MOST_SLICED = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class WorkloadRoom:
+    """How many more of a kind of pod there is room for on the nodes that would take one now.
+
+    By resources and the number of pods alone: what copies do to each other (spread, anti-affinity) is not counted.
+    """
+
+    workload: str
+    example: str
+    running: int
+    more: int
+    at_least: bool
+    """Whether there may be room for more: devices are allocated by search, so only one per node is counted."""
+    nodes: int
+    """Nodes that would take one."""
+    requests: dict[str, str]
+
+
+class HeadroomModel:
+    """Counts room on columns."""
+
+    def __init__(self, observed: ObservedCluster) -> None:
+        self._observed = observed
+
+    def rooms(self) -> list[WorkloadRoom]:
+        """For the workloads with most pods."""
+        placed = [each for each in self._observed.state.pods.at if each is not None]
+        counts = Counter(map(_FACTS, placed))
+        one = {each.facts: each.pod for each in reversed(placed)}
+        common: dict[str, PodFacts] = {}
+        for facts, _ in counts.most_common():  # a workload that is being rolled out has pods of two kinds
+            common.setdefault(workload_of(one[facts]), facts)
+            if len(common) == _SHAPES:
+                break
+        return [self._room(one[facts], facts, counts[facts]) for facts in common.values()]
+
+    def per_row(self, facts: PodFacts) -> Int64:
+        """How many more pods with these facts each row has room for."""
+        table = self._observed.state.nodes
+        size = table.size
+        left: Int64 = np.maximum(table.allowed_pods[:size] - table.pod_count[:size], 0)
+        for name, wanted, _ in facts.amounts:
+            if wanted > 0:
+                resource = table.resources.get(name)
+                if resource is None:  # no node offers it: devices serve it, or nothing does
+                    return np.zeros(size, dtype=np.int64)
+                free = table.allocatable[resource, :size] - table.requested[resource, :size]
+                left = np.minimum(left, np.maximum(free, 0) // wanted)
+        left[left > _PLENTY] = _PLENTY
+        return left
+
+    def requests(self, facts: PodFacts) -> dict[str, str]:
+        return {name: rounded_amount(name, amount) for name, amount, _ in facts.amounts if amount}
+
+    def _room(self, pod: Pod, facts: PodFacts, running: int) -> WorkloadRoom:
+        fits = self._fitting(pod)
+        left = self.per_row(facts)
+        nodes = 0 if fits is None else int(np.count_nonzero(fits))
+        at_least = nodes > 0 and (bool(pod.spec.resource_claims) or not left[fits].all())
+        more = nodes if at_least or fits is None else int(left[fits].sum())
+        return WorkloadRoom(workload_of(pod), pod.key, running, more, at_least, nodes, self.requests(facts))
+
+    def _fitting(self, pod: Pod) -> Bool | None:
+        """The rows that would take one more; None if no row would."""
+        decision = self._observed.decide(one_more(pod))
+        outcome = decision.trace.filter_outcome if decision is not None else None
+        if outcome is None:
+            return None
+        state = self._observed.state
+        return outcome.feasible[: state.nodes.size] & state.nodes.live[: state.nodes.size]
+
+
+def workload_of(pod: Pod) -> str:
+    """What manages the pod, or the pod itself: `shop/web`. The hash in the name of a ReplicaSet says nothing."""
+    owner = pod.metadata.controller
+    if owner is None:
+        return pod.key
+    name = owner.name
+    hashed = pod.metadata.labels.get("pod-template-hash")
+    if hashed and name.endswith(f"-{hashed}"):
+        name = name.removesuffix(f"-{hashed}")
+    return f"{pod.namespace}/{name}"
+
+
+def rounded_amount(resource: str, amount: int) -> str:
+    """An amount in the units of the node table, with at most one digit after the point."""
+    if resource == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
+        for size, unit in _UNITS:
+            if abs(amount) >= size:
+                return f"{amount / size:.1f}".removesuffix(".0") + unit
+    return str(amount)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResource:
     """A resource of a node, in words and as a share."""
 
     name: str
@@ -50,7 +152,7 @@ class PodOnNode:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceView:
+class NodeDevice:
     """A device that this node alone can use, and the claims that hold it."""
 
     driver: str
@@ -61,7 +163,7 @@ class DeviceView:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class PendingKind:
     """A kind of pod that waits: how many do, and whether this node would take one."""
 
     example: str
@@ -81,7 +183,7 @@ class MoreOf:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeView:
+class NodePage:
     """Everything about one node."""
 
     name: str
@@ -89,14 +191,14 @@ class NodeView:
     labels: dict[str, str]
     taints: tuple[str, ...]
     conditions: tuple[tuple[str, str], ...]
-    resources: tuple[Resource, ...]
+    resources: tuple[NodeResource, ...]
     pod_count: int
     pods: tuple[PodOnNode, ...]
     offset: int
     nominated: tuple[str, ...]
-    devices: tuple[DeviceView, ...]
+    devices: tuple[NodeDevice, ...]
     room: tuple[MoreOf, ...]
-    waiting: tuple[Fit, ...]
+    waiting: tuple[PendingKind, ...]
     """Kinds of pods that wait, and whether this node would take one."""
 
 
@@ -112,14 +214,13 @@ class Slices:
 class NodeModel:
     """Looks nodes up."""
 
-    def __init__(self, observed: Observed, asking: Asking, pending: PendingModel, headroom: HeadroomModel) -> None:
+    def __init__(self, observed: ObservedCluster, pending: PendingModel, headroom: HeadroomModel) -> None:
         self._observed = observed
         self._state = observed.state
-        self._asking = asking
         self._pending = pending
         self._headroom = headroom
 
-    def view(self, name: str, offset: int = 0) -> NodeView | None:
+    def view(self, name: str, offset: int = 0) -> NodePage | None:
         """None if there is no such node; else with a page of its pods, the largest first."""
         table = self._state.nodes
         row = table.row_of.get(name)
@@ -128,7 +229,7 @@ class NodeModel:
         node = table.node(row)
         pods = [self._pod(placed) for placed in self._state.pods.pods_on(row)]
         pods.sort(key=lambda pod: (-max(pod.shares.values(), default=0.0), pod.pod))
-        return NodeView(
+        return NodePage(
             name=name,
             flags=flags_of(node),
             labels=dict(sorted(node.metadata.labels.items())),
@@ -157,7 +258,7 @@ class NodeModel:
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
-    def _resources(self, row: int) -> list[Resource]:
+    def _resources(self, row: int) -> list[NodeResource]:
         table = self._state.nodes
         found = []
         for name, i in (*table.resources.items(), (PODS, -1)):
@@ -165,8 +266,8 @@ class NodeModel:
             taken = int(table.pod_count[row] if i < 0 else table.requested[i, row])
             if offered or taken:
                 share = taken / offered if offered else 1.0
-                left = spelled(name, offered - taken)
-                found.append(Resource(name, spelled(name, offered), spelled(name, taken), left, round(share, 4)))
+                texts = [rounded_amount(name, amount) for amount in (offered, taken, offered - taken)]
+                found.append(NodeResource(name, texts[0], texts[1], texts[2], round(share, 4)))
         return found
 
     def _pod(self, placed: PlacedPod) -> PodOnNode:
@@ -185,7 +286,7 @@ class NodeModel:
         padded[: len(requests)] = requests
         return padded[ids]
 
-    def _devices(self, node: Node) -> list[DeviceView]:
+    def _devices(self, node: Node) -> list[NodeDevice]:
         objects = self._state.objects
         slices = [s for s in objects.all(ResourceSlice) if s.spec.node_name == node.name]
         if not slices:
@@ -201,7 +302,7 @@ class NodeModel:
             for device in part.spec.devices:
                 claims = tuple(holders.get((driver, pool, device.name), ()))
                 taints = tuple(f"{taint.key}:{taint.effect}" for taint in device.taints)
-                found.append(DeviceView(driver, pool, device.name, claims, taints))
+                found.append(NodeDevice(driver, pool, device.name, claims, taints))
         return found
 
     def _room(self, row: int) -> list[MoreOf]:
@@ -216,21 +317,18 @@ class NodeModel:
             for name, (placed, count) in largest
         ]
 
-    def _waiting(self, row: int) -> list[Fit]:
+    def _waiting(self, row: int) -> list[PendingKind]:
         found = []
         for pod, count in self._pending.models()[:_KINDS]:
-            decision = self._asking.decide(pod, explain=True)
+            decision = self._observed.decide(pod, explain=True)
             if decision is None:
                 continue
-            trace = decision.trace
-            outcome = trace.filter_outcome
-            status = trace.pre_filter.rejected if trace.pre_filter is not None else None
-            if status is None and outcome is not None:
-                status = outcome.status_of(row)
-            fits = status is None and outcome is not None and bool(outcome.feasible[row])
-            why = "" if fits else (status.message if status is not None else "left out before nodes were looked at")
-            found.append(Fit(pod.key, count, fits, why))
-        return sorted(found, key=lambda fit: (not fit.fits, -fit.count))
+            view = DecisionView(decision, self._observed.profiles[decision.profile])
+            status = view.rejection(row)
+            fits = status is None and view.outcome is not None
+            why = "" if fits else status.message if status is not None else decision.message
+            found.append(PendingKind(pod.key, count, fits, why))
+        return sorted(found, key=lambda kind: (not kind.fits, -kind.count))
 
 
 def _bytes(shares: Float) -> str:

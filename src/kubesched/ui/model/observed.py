@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubesched.api.pod import Pod
-from kubesched.config import SchedulerConfiguration
+from msgspec.structs import replace
+
+from kubesched.api.pod import Pod, PodStatus
 from kubesched.daemon.shadow import Shadow
 from kubesched.extenders.http_extender import HTTPExtender
-from kubesched.framework.budget import counting_looks
+from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
-from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.framework.profile import Profile
-from kubesched.framework.registry import Registry
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.simulate.cluster import profiles_of
+from kubesched.simulate.cluster import ClusterModel, waits
 from kubesched.state.cluster import ClusterState
-from kubesched.ui.model.entries import EntryLog
+from kubesched.ui.model.decisions import EntryLog
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedCluster:
     """What a source hands to the page. Nothing in here is changed by looking at it."""
 
     kind: str
     """sandbox, manifests, ...: what the page says it is looking at."""
     title: str
-    state: ClusterState
-    pods: Mapping[str, Pod]
-    """All pods by `namespace/name`."""
-    engine: Engine
-    """Decides on the same state, and is never the scheduler's own: asking must not draw from its random numbers."""
-    profiles: Mapping[str, Profile]
-    configuration: SchedulerConfiguration
+    cluster: ClusterModel
+    """Its engine is never the scheduler's own: asking must not draw from its random numbers."""
     clock: Callable[[], float]
     """The clock of the queue, in seconds."""
-    plugins: Registry | None = None
-    """Those that the configuration may name; None for all that are installed."""
     live: bool = False
     """Whether things happen there."""
     queue: SchedulingQueue | None = None
@@ -55,6 +46,27 @@ class Observed:
     extenders: Sequence[HTTPExtender] = ()
     """Extenders of the scheduler, which the page does not ask."""
 
+    def decide(self, pod: Pod, *, explain: bool = False) -> Decision | None:
+        """The decision as it would be now; None if the pod waits for a scheduler that is not this one."""
+        return self.engine.decide(pod, explain=explain) if self.engine.knows(pod.spec.scheduler_name) else None
+
+    @property
+    def state(self) -> ClusterState:
+        return self.cluster.state
+
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        """All pods by `namespace/name`."""
+        return self.cluster.pods
+
+    @property
+    def engine(self) -> Engine:
+        return self.cluster.engine
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        return self.cluster.profiles
+
     def waiting(self) -> Iterable[Pod]:
         """Pods that have no node, where there is no queue to tell."""
         if self.pods_without_node is not None:
@@ -62,17 +74,10 @@ class Observed:
         return (pod for pod in self.pods.values() if waits(pod))
 
 
-def waits(pod: Pod) -> bool:
-    """Whether it has no node yet, and is still to have one."""
-    return not pod.spec.node_name and not pod.is_finished
-
-
-def engine_for(
-    state: ClusterState, configuration: SchedulerConfiguration, plugins: Registry | None
-) -> tuple[Engine, dict[str, Profile]]:
-    """An engine with plugins of its own on somebody else's state."""
-    configuration = ignoring_managed_resources(configuration)
-    profiles = profiles_of(configuration, plugins)
-    percentage = configuration.percentage_of_nodes_to_score or 0
-    draw = random.Random(0).randrange
-    return Engine(state, profiles.values(), draw, percentage, budget=counting_looks()), profiles
+def one_more(pod: Pod) -> Pod:
+    """A pod like this one that has no node yet. One that has none is asked about itself."""
+    if waits(pod):
+        return pod
+    name = f"{pod.name}-one-more"
+    metadata = replace(pod.metadata, name=name, uid=f"{pod.namespace}/{name}", deletion_timestamp="")
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())

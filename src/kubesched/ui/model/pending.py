@@ -1,4 +1,4 @@
-"""Pods that wait, by cause rather than one by one: what keeps them, for how long, and what would wake them."""
+"""Pending pods by cause: why they wait, for how long, and which events would wake them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from math import inf
 from typing import NamedTuple
 
 from kubesched.api.pod import Pod
-from kubesched.framework.decision import Decision, Outcome
+from kubesched.ask.explain.explanation import Cause, cause_of
+from kubesched.framework.events import Action, ClusterEvent
 from kubesched.framework.groups import group_of
 from kubesched.framework.profile import interests_of
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.simulate.cluster import created_at
 from kubesched.state.facts import PodFacts
-from kubesched.ui.model.asking import Asking
-from kubesched.ui.model.observed import Observed
-from kubesched.ui.model.waking import in_words
+from kubesched.ui.model.observed import ObservedCluster
 
 PAGE = 100
 _EXAMPLES = 4
@@ -36,24 +35,7 @@ _MOST_ASKED = 40
 _MOST_KEPT = 10_000
 
 
-class Cause(NamedTuple):
-    """Why pods wait: a title, who says so, and what is wrong with how many nodes."""
-
-    title: str
-    plugins: tuple[str, ...] = ()
-    reasons: tuple[tuple[str, int], ...] = ()
-    pod_group: str = ""
-    """The group whose pods wait together, whatever each of them lacks."""
-
-    @property
-    def key(self) -> tuple[str, tuple[str, ...], frozenset[str]]:
-        """What is the same for pods that are shown together; on how many nodes changes all the time."""
-        if self.pod_group:
-            return self.pod_group, (), frozenset()
-        return self.title, self.plugins, frozenset(text for text, _ in self.reasons)
-
-
-class Waiting(NamedTuple):
+class PendingPod(NamedTuple):
     """A pod that waits, and where in the queue."""
 
     pod: Pod
@@ -62,7 +44,7 @@ class Waiting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingPod:
+class PendingPodLine:
     """One of them, as a line."""
 
     pod: str
@@ -106,12 +88,12 @@ class _Members:
     """Pods that wait for the same reason."""
 
     cause: Cause
-    pods: list[Waiting]
+    pods: list[PendingPod]
     untried: list[QueuedPod] = field(default_factory=list)
     """Pods that had no attempt yet. They may be very many, so they are looked at as little as can be."""
 
-    def listed(self, most: int | None = None) -> list[Waiting]:
-        return (self.pods[:most] + [Waiting(queued.pod, ACTIVE, queued) for queued in self.untried[:most]])[:most]
+    def listed(self, most: int | None = None) -> list[PendingPod]:
+        return (self.pods[:most] + [PendingPod(queued.pod, ACTIVE, queued) for queued in self.untried[:most]])[:most]
 
     def highest_priority(self) -> int:
         return max(each.pod.priority for part in (self.pods, self.untried) for each in part)
@@ -126,9 +108,8 @@ _ITS_TURN = Cause(WAITS_FOR_ITS_TURN)
 class PendingModel:
     """Groups pods that wait. Where the scheduler has said why, its word counts; elsewhere the engine is asked."""
 
-    def __init__(self, observed: Observed, asking: Asking) -> None:
+    def __init__(self, observed: ObservedCluster) -> None:
         self._observed = observed
-        self._asking = asking
         self._asked: dict[PodFacts, tuple[float, Cause]] = {}
         """Answers of the engine, and when they were given."""
         self._asked_at = -1
@@ -141,7 +122,7 @@ class PendingModel:
         groups.sort(key=lambda group: (-group.pods, group.title))
         return Pending(sum(group.pods for group in groups), tuple(groups))
 
-    def pods_of(self, group_id: str, offset: int = 0) -> tuple[int, list[WaitingPod]]:
+    def pods_of(self, group_id: str, offset: int = 0) -> tuple[int, list[PendingPodLine]]:
         """How many pods a group has, and a page of them: the most important, and then the oldest, first."""
         for members in self._by_cause().values():
             if _id(members.cause) == group_id:
@@ -150,25 +131,25 @@ class PendingModel:
                 return len(pods), [self.line(waiting) for waiting in pods[offset : offset + PAGE]]
         return 0, []
 
-    def find(self, key: str) -> Waiting | None:
+    def find(self, key: str) -> PendingPod | None:
         """The pod of that name, if it waits."""
         return next((waiting for waiting in self.all() if waiting.pod.key == key), None)
 
-    def all(self, *, tried: bool = False) -> Iterator[Waiting]:
+    def all(self, *, tried: bool = False) -> Iterator[PendingPod]:
         """Every pod that has no node, once; or those that had an attempt, or are not to have one yet."""
         queue = self._observed.queue
         if queue is None:
             for pod in self._observed.waiting():
-                yield Waiting(pod, "")
+                yield PendingPod(pod, "")
             return
         for name, places in queue.places().items():
             for queued in (queued for place in places for queued in place):
                 if tried and name == ACTIVE and not queued.attempts:
                     continue
-                yield Waiting(queued.pod, GATED if queued.is_gated else name, queued)
+                yield PendingPod(queued.pod, GATED if queued.is_gated else name, queued)
         for queued in queue.in_flight():
             if not queued.pod.spec.node_name and self._observed.state.placed(queued.pod) is None:
-                yield Waiting(queued.pod, IN_FLIGHT, queued)
+                yield PendingPod(queued.pod, IN_FLIGHT, queued)
 
     def models(self) -> list[tuple[Pod, int]]:
         """One pod of each kind that waits, and how many wait like it, the most first."""
@@ -180,39 +161,31 @@ class PendingModel:
             one.setdefault(facts, waiting.pod)
         return [(one[facts], count) for facts, count in counts.most_common()]
 
-    def line(self, waiting: Waiting) -> WaitingPod:
-        queued, queue = waiting.queued, self._observed.queue
-        requests = _requests(waiting.pod)
-        if queued is None or queue is None:
-            age = self._age(waiting)
-            return WaitingPod(waiting.pod.key, waiting.pod.priority, waiting.place, 0, age, None, requests)
-        now = self._observed.clock()
-        until = queue.backoff_until(queued) if waiting.place == BACKOFF else 0.0
-        next_try = max(until - now, 0.0) if until else None
-        return WaitingPod(
-            waiting.pod.key,
-            waiting.pod.priority,
-            waiting.place,
-            queued.attempts,
-            self._age(waiting),
-            None if next_try is None else round(next_try, 1),
-            requests,
+    def line(self, waiting: PendingPod) -> PendingPodLine:
+        pod, queued, queue = waiting.pod, waiting.queued, self._observed.queue
+        attempts, next_try = 0, None
+        if queued is not None and queue is not None:
+            attempts = queued.attempts
+            until = queue.backoff_until(queued) if waiting.place == BACKOFF else 0.0
+            next_try = round(max(until - self._observed.clock(), 0.0), 1) if until else None
+        return PendingPodLine(
+            pod.key, pod.priority, waiting.place, attempts, self._age(waiting), next_try, _requests(pod)
         )
 
-    def cause_of(self, waiting: Waiting) -> Cause:
+    def cause_of(self, waiting: PendingPod) -> Cause:
         """Why it waits."""
         self._may_ask = max(self._may_ask, 1)
         return self._cause(waiting)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _cause(self, waiting: Waiting) -> Cause:
+    def _cause(self, waiting: PendingPod) -> Cause:
         queued, log = waiting.queued, self._observed.log
         if queued is not None and queued.is_gated:
-            return Cause("Held back before any attempt", (queued.gating_plugin,))
+            return self._ask(waiting)
         last = log.latest(waiting.pod.key) if log is not None else None
         if last is not None and (last.reasons or last.plugins):
-            return Cause(_title(last.reasons), last.plugins, last.reasons)
+            return Cause(last.cause or last.text, last.plugins, last.reasons)
         if queued is not None and waiting.place in (ACTIVE, IN_FLIGHT):
             return _ITS_TURN
         return self._ask(waiting)
@@ -220,7 +193,7 @@ class PendingModel:
     def _by_cause(self) -> dict[object, _Members]:
         found: dict[object, _Members] = {}
         self._may_ask = _MOST_ASKED
-        in_groups: dict[str, list[Waiting]] = {}
+        in_groups: dict[str, list[PendingPod]] = {}
         state, queue = self._observed.state, self._observed.queue
         groups = state.features.pod_groups
         if queue is not None and not groups:
@@ -242,7 +215,7 @@ class PendingModel:
             found[cause.key] = _Members(cause, pods)
         return found
 
-    def _cause_of_group(self, key: str, members: list[Waiting]) -> Cause:
+    def _cause_of_group(self, key: str, members: list[PendingPod]) -> Cause:
         """Some pod of it lacks something; the others wait for that one. What most of them say comes first."""
         causes = [self._cause(waiting) for waiting in members]
         said = Counter(cause.key for cause in causes if cause.reasons) or Counter(cause.key for cause in causes)
@@ -251,7 +224,7 @@ class PendingModel:
         plugins = dict.fromkeys(plugin for cause in (first, *causes) for plugin in cause.plugins)
         return Cause(f"Pod group {key}: {first.title}", tuple(plugins), tuple(reasons.items()), key)
 
-    def _ask(self, waiting: Waiting) -> Cause:
+    def _ask(self, waiting: PendingPod) -> Cause:
         """Equivalent pods get one answer: as long as nothing changes, or where something always does, for a while."""
         state, now = self._observed.state, self._observed.clock()
         if not self._observed.live and self._asked_at != state.nodes.changes.position:
@@ -265,13 +238,17 @@ class PendingModel:
             if self._may_ask <= 0:
                 return cause or Cause(NOT_ASKED_YET, tuple(sorted(waiting.queued.rejectors)) if waiting.queued else ())
             self._may_ask -= 1
-        cause = _cause_of(self._asking.decide(waiting.pod))
+        decision = self._observed.decide(waiting.pod)
+        if decision is None:
+            cause = Cause(NOT_SCHEDULED_HERE)
+        else:
+            cause = cause_of(decision, self._observed.engine.pre_enqueue(waiting.pod)) or Cause(WOULD_FIT)
         self._asked[facts] = now, cause
         while len(self._asked) > _MOST_KEPT:
             del self._asked[next(iter(self._asked))]
         return cause
 
-    def _age(self, waiting: Waiting) -> float | None:
+    def _age(self, waiting: PendingPod) -> float | None:
         return self._seconds_since(_since(waiting), is_queued=waiting.queued is not None)
 
     def _seconds_since(self, since: float, *, is_queued: bool) -> float | None:
@@ -304,34 +281,14 @@ class PendingModel:
         if profile is None:
             return ()
         known = (profile.plugins[name] for name in plugins if name in profile.plugins)
-        return in_words(interest.event for plugin in known for interest in interests_of(plugin))
-
-
-def _cause_of(decision: Decision | None) -> Cause:
-    if decision is None:
-        return Cause(NOT_SCHEDULED_HERE)
-    if decision.outcome is Outcome.SCHEDULED:
-        return Cause(WOULD_FIT)
-    diagnosis = decision.diagnosis
-    if diagnosis is None or diagnosis.rejected is not None:
-        status = decision.status if diagnosis is None else diagnosis.rejected
-        text = status.message if status is not None else decision.message
-        return Cause(text, (status.plugin,) if status is not None and status.plugin else (), ((text, 0),))
-    reasons = tuple(Counter(diagnosis.reasons()).most_common())
-    return Cause(_title(reasons), tuple(sorted(diagnosis.unschedulable_plugins)), reasons)
-
-
-def _title(reasons: tuple[tuple[str, int], ...]) -> str:
-    """What most nodes lack says most."""
-    return reasons[0][0] if reasons else "Something broke"
+        return _events_in_words(interest.event for plugin in known for interest in interests_of(plugin))
 
 
 def _id(cause: Cause) -> str:
-    title, plugins, texts = cause.key
-    return f"{zlib.crc32(repr((title, plugins, sorted(texts))).encode()):08x}"
+    return f"{zlib.crc32(repr(cause.key).encode()):08x}"
 
 
-def _since(waiting: Waiting) -> float:
+def _since(waiting: PendingPod) -> float:
     return waiting.queued.timestamp if waiting.queued is not None else created_at(waiting.pod)
 
 
@@ -342,3 +299,44 @@ def _requests(pod: Pod) -> dict[str, str]:
         for name, amount in container.resources.requests.items():
             found[name] = f"{found[name]} + {amount}" if name in found else str(amount)
     return found
+
+
+# -- events in words --------------------------------------------------------------------------------------------------
+
+_CHANGES = {
+    Action.UPDATE_NODE_ALLOCATABLE: "what it offers",
+    Action.UPDATE_NODE_LABEL: "labels",
+    Action.UPDATE_NODE_TAINT: "taints",
+    Action.UPDATE_NODE_CONDITION: "conditions",
+    Action.UPDATE_NODE_ANNOTATION: "annotations",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "features",
+    Action.UPDATE_POD_LABEL: "labels",
+    Action.UPDATE_POD_SCALE_DOWN: "requests, downward",
+    Action.UPDATE_POD_TOLERATION: "tolerations",
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "gates",
+    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "claims",
+}
+
+
+def _events_in_words(events: Iterable[ClusterEvent]) -> tuple[str, ...]:
+    """One phrase for each kind of object: `Node added, changed (labels, taints)`."""
+    by_kind: dict[str, Action] = {}
+    for event in events:
+        if event.is_wildcard:
+            return ("anything that happens",)
+        by_kind[str(event.kind)] = by_kind.get(str(event.kind), Action(0)) | event.action
+    return tuple(f"{_noun(kind)} {_verbs(action)}" for kind, action in by_kind.items())
+
+
+def _noun(kind: str) -> str:
+    name = kind.rpartition("/")[2]
+    return {"AssignedPod": "Pod", "UnschedulablePod": "Pod"}.get(name, name)
+
+
+def _verbs(action: Action) -> str:
+    verbs = [word for flag, word in ((Action.ADD, "added"), (Action.DELETE, "deleted")) if action & flag]
+    if action & Action.UPDATE == Action.UPDATE:
+        verbs.append("changed")
+    elif action & Action.UPDATE:
+        verbs.append(f"changed ({', '.join(word for flag, word in _CHANGES.items() if action & flag)})")
+    return ", ".join(verbs)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
-from kubesched.ui.model.entries import Latency, PreemptionEntry
-from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.decisions import Latency, PreemptionEntry
+from kubesched.ui.model.observed import ObservedCluster
 
 _SAMPLES = 900
 _SLOWEST = 10
@@ -25,16 +25,8 @@ class QueueCounts:
     gated: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One moment."""
-
-    at: float
-    counts: QueueCounts
-    attempts: int
-    """All attempts until then."""
-    bound: int
-    """Those that ended with a binding."""
+QueueSample = tuple[float, int, int, int, int, int, int]
+"""Time, active, backoff, unschedulable, gated; all attempts until then, and those of them that ended in a binding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +50,7 @@ class QueueView:
 
     now: float
     counts: QueueCounts
-    samples: tuple[tuple[float, int, int, int, int, int, int], ...]
-    """Times, active, backoff, unschedulable, gated, attempts, bound."""
+    samples: tuple[QueueSample, ...]
     outcomes: dict[str, int]
     latency: Latency | None
     plugins: tuple[PluginTime, ...]
@@ -71,15 +62,17 @@ class QueueView:
 class QueueHistory:
     """Takes samples and shows them."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: ObservedCluster) -> None:
         self._observed = observed
-        self._samples: deque[Sample] = deque(maxlen=_SAMPLES)
+        self._samples: deque[QueueSample] = deque(maxlen=_SAMPLES)
 
     def sample(self) -> None:
         """To be called every second."""
         log = self._observed.log
         attempts, bound = (log.number, log.outcomes["bound"]) if log is not None else (0, 0)
-        self._samples.append(Sample(self._observed.clock(), self.counts(), attempts, bound))
+        at, counts = round(self._observed.clock(), 2), self.counts()
+        sizes = (counts.active, counts.backoff, counts.unschedulable, counts.gated)
+        self._samples.append((at, *sizes, attempts, bound))
 
     def counts(self) -> QueueCounts:
         """Now."""
@@ -90,22 +83,10 @@ class QueueHistory:
 
     def view(self) -> QueueView:
         log = self._observed.log
-        samples = tuple(
-            (
-                round(each.at, 2),
-                each.counts.active,
-                each.counts.backoff,
-                each.counts.unschedulable,
-                each.counts.gated,
-                each.attempts,
-                each.bound,
-            )
-            for each in self._samples
-        )
         return QueueView(
             now=self._observed.clock(),
             counts=self.counts(),
-            samples=samples,
+            samples=tuple(self._samples),
             outcomes=dict(log.outcomes) if log is not None else {},
             latency=log.latency() if log is not None else None,
             plugins=self._slowest(),

@@ -27,7 +27,7 @@ class ShadowCause:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ShadowDifference:
     """One pod on which the two do not agree, with how both nodes stand here."""
 
     pod: str
@@ -58,7 +58,7 @@ class ShadowView:
     """From one of those times to the next."""
     causes: tuple[ShadowCause, ...]
     """The most frequent first."""
-    differences: tuple[Difference, ...]
+    differences: tuple[ShadowDifference, ...]
     """The latest first."""
 
 
@@ -114,9 +114,9 @@ class ShadowModel:
             for key, count in self._shadow.causes.most_common()
         )
 
-    def _difference(self, each: ShadowComparison) -> Difference:
+    def _difference(self, each: ShadowComparison) -> ShadowDifference:
         assert each.their_node is not None
-        return Difference(
+        return ShadowDifference(
             pod=each.pod,
             ago_seconds=round(max(self._shadow.now() - each.at, 0.0), 1),
             judgement=each.judgement,

@@ -17,7 +17,7 @@ export interface MapChanges {
 export interface QueueCounts { active: number; backoff: number; unschedulable: number; gated: number }
 export interface DecisionEntry {
   number: number; at: number; pod: string; priority: number; outcome: string; node: string; text: string;
-  attempt: number; plugins: string[]; reasons: [string, number][]; milliseconds?: number | null;
+  attempt: number; plugins: string[]; reasons: [string, number][]; milliseconds?: number | null; cause: string;
 }
 export interface News {
   map?: MapChanges; decisions?: DecisionEntry[]; skipped?: number; queue?: QueueCounts; saying?: string; now: number;
@@ -38,7 +38,7 @@ export interface WaitingPod {
 }
 export interface Reason { text: string; nodes: number; examples: string[] }
 export interface Step { plugin: string; came: number; passed: number; reasons: Reason[] }
-export interface Miss { node: string; objections: [string, string][]; missing: Record<string, string> }
+export interface NearMiss { node: string; text: string; lacking: { resource: string; amount: string }[]; plugins: string[] }
 export interface ScoredNode { node: string; total: number; parts: number[]; raw: number[] }
 export interface Ranking { plugins: [string, number][]; nodes: ScoredNode[]; scored: number; ties: number }
 export interface Lead { over: string; points: number; parts: [string, number][] }
@@ -46,7 +46,7 @@ export interface Victim { pod: string; priority: number; budgets: string[] }
 export interface Eviction { node: string; victims: Victim[]; budgetViolations: number }
 export interface Verdict {
   outcome: string; node: string; message: string; nodes: number; fitting: number; nominated: boolean; gate?: string;
-  funnel: Step[]; silent: number; misses: Miss[]; ranking?: Ranking; lead?: Lead; eviction?: Eviction;
+  funnel: Step[]; silent: number; misses: NearMiss[]; ranking?: Ranking; lead?: Lead; eviction?: Eviction;
 }
 export interface PodView {
   pod: string; workload: string; priority: number; scheduler: string; phase: string; node: string;
@@ -54,12 +54,12 @@ export interface PodView {
   cause: string; wakes: string[]; history: DecisionEntry[]; now: number; verdict?: Verdict;
 }
 export interface ObjectChange { verb: string; apiVersion: string; kind: string; namespace: string; name: string; patch?: unknown; object?: unknown }
-export interface Help { text: string; sorts: string[]; node: string; changes: ObjectChange[] }
-export interface PodHelp { pod: string; found: Help[]; tried: number; exhaustive: boolean }
-export interface GroupHelp {
-  why: string; pods: number; examples: string[]; pools: { pool: string; nodes: number; places: number }[]; first?: PodHelp;
+export interface Remedy { steps: { sort: string; text: string }[]; node: string; changes: ObjectChange[] }
+export interface Remedies { pod: string; found: Remedy[]; tried: number; exhaustive: boolean }
+export interface PendingGroup {
+  why: string; pods: string[]; message: string; pools: { pool: string; nodes: number; places: number }[]; remedies?: Remedies;
 }
-export interface PendingHelp { asked: number; waiting: number; placed: number; groups: GroupHelp[] }
+export interface PendingHelp { nodes: number; placed: unknown[]; groups: PendingGroup[]; leftOut: number }
 export interface Resource { name: string; allocatable: string; requested: string; left: string; share: number }
 export interface PodOnNode {
   pod: string; priority: number; shares: Record<string, number>; assumed: boolean; terminating: boolean;

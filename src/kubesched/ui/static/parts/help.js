@@ -5,6 +5,7 @@ import { empty, fill, h, nodeLink, panel, podLink } from "../dom.js";
 import { count, counted } from "../words.js";
 
 const SHOWN = 4;
+const EXAMPLES = 3;
 
 /**
  * A panel with a button that asks.
@@ -28,7 +29,7 @@ export function helpPanel(text, address, show) {
   return panel("What would help", "help", found, button);
 }
 
-/** @param {import("../types").PodHelp} help */
+/** @param {import("../types").Remedies} help */
 export function podHelp(help) {
   if (!help.found.length) {
     return [empty(help.exhaustive ? `No single change helps, and no pair: ${count(help.tried)} were tried.`
@@ -40,37 +41,38 @@ export function podHelp(help) {
 
 /** @param {import("../types").PendingHelp} help */
 export function pendingHelp(help) {
-  const more = help.waiting - help.asked;
   return [
     h("p", { class: "note" }, [
-      help.placed ? `${counted(help.placed, "pod")} would be placed as things are.` : "",
-      more ? `Only the first ${count(help.asked)} of the queue were asked about, ${count(more)} more wait.` : "",
+      help.placed.length ? `${counted(help.placed.length, "pod")} would be placed as things are.` : "",
+      help.leftOut ? `Only the first pods of the queue were asked about, ${count(help.leftOut)} more wait.` : "",
     ].filter(Boolean).join(" ")),
     ...(help.groups.length ? help.groups.map(group) : [empty("Every pod that waits would be placed as things are.")]),
   ];
 }
 
-/** @param {import("../types").GroupHelp} group */
+/** @param {import("../types").PendingGroup} group */
 function group(group) {
-  const others = (group.first?.found ?? []).filter((help) => !group.pools.length || !help.sorts.includes("addNode"));
+  const others = (group.remedies?.found ?? []).filter((help) => !group.pools.length || !help.steps.some((step) => step.sort === "addNode"));
+  const examples = group.pods.slice(0, EXAMPLES);
   const ways = group.pools.length + others.length;
   const most = group.pools[0]?.places ?? 0;
   return h("section", { class: "help-group" },
-    h("h3", {}, `${counted(group.pods, "pod")}: ${group.why}`),
+    h("h3", {}, `${counted(group.pods.length, "pod")}: ${group.why}`),
     h("p", { class: "dim small" }, ways
       ? `${counted(ways, "change")} would help ${most > 1 ? `${count(most)} of them` : "the first of them"}: `
       : "Nothing was found that helps: ",
-    group.examples.map((key, i) => h("span", {}, i ? ", " : "", podLink(key))), group.pods > group.examples.length ? ", …" : null),
+    examples.map((key, i) => h("span", {}, i ? ", " : "", podLink(key))), group.pods.length > examples.length ? ", …" : null),
     h("ol", { class: "remedies" },
       group.pools.map((pool) => h("li", {}, h("b", {}, `${counted(pool.nodes, "more node")} of ${pool.pool}`),
-        ` would place ${pool.places === group.pods ? "all" : count(pool.places)} of them.`)),
-      others.slice(0, SHOWN).map((help) => remedy(help, group.first?.pod))));
+        ` would place ${pool.places === group.pods.length ? "all" : count(pool.places)} of them.`)),
+      others.slice(0, SHOWN).map((help) => remedy(help, group.pods[0]))));
 }
 
-/** @param {import("../types").Help} help @param {string} [pod] named, if the view is about others too */
+/** @param {import("../types").Remedy} help @param {string} [pod] named, if the view is about others too */
 function remedy(help, pod) {
-  return h("li", {}, pod ? h("span", { class: "dim" }, "For ", podLink(pod), ": ") : null, `${help.text}. `,
-    help.text.includes(help.node) ? null : h("span", { class: "dim" }, "It would go to ", nodeLink(help.node), "."),
+  const text = help.steps.map((step, i) => (i ? `; and ${step.text.charAt(0).toLowerCase()}${step.text.slice(1)}` : step.text)).join("");
+  return h("li", {}, pod ? h("span", { class: "dim" }, "For ", podLink(pod), ": ") : null, `${text}. `,
+    text.includes(help.node) ? null : h("span", { class: "dim" }, "It would go to ", nodeLink(help.node), "."),
     help.changes.length ? h("details", {}, h("summary", {}, "as a change of objects"),
       h("pre", {}, help.changes.map(change).join("\n"))) : null);
 }

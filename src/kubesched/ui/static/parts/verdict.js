@@ -1,7 +1,7 @@
 // A verdict: the outcome in a sentence, the funnel of nodes, nearest misses, score bars, and whom preemption would take.
 
 import { h, nodeLink, panel, podLink } from "../dom.js";
-import { count, counted, short } from "../words.js";
+import { count, counted } from "../words.js";
 import { stacked } from "./bars.js";
 import { table } from "./table.js";
 
@@ -54,10 +54,8 @@ function reasons(step) {
 /** @param {Verdict} verdict */
 export function misses(verdict) {
   if (!verdict.misses.length) return null;
-  return panel("Nearest misses", "misses", table(["Node", "Short of", "Objections"], verdict.misses.map((miss) => [
-    nodeLink(miss.node),
-    Object.entries(miss.missing).map(([name, amount]) => `${amount} ${short(name)}`).join(", ") || "nothing",
-    miss.objections.map(([plugin, text]) => `${plugin}: ${text}`).join("; "),
+  return panel("Nearest misses", "misses", table(["Node", "In the way", "Rejected by"], verdict.misses.map((miss) => [
+    nodeLink(miss.node), miss.text, miss.plugins.join(", "),
   ]), "Nodes that nearly fit"));
 }
 

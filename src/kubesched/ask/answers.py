@@ -1,0 +1,93 @@
+"""The kinds of documents that commands print, and what each is made from: the types that docs/schemas describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.ask.explain import ExplanationFindings
+from kubesched.ask.explain.explanation import Explanation
+from kubesched.ask.output import API_VERSION, plain
+from kubesched.ask.pending import PendingPods
+from kubesched.ask.placement_tests.running import TestResults
+from kubesched.ask.trial import FitAnswer
+from kubesched.ask.what_if.answer import WhatIfAnswer
+from kubesched.simulate.placement import CapacityAnswer, PlacementReport
+from kubesched.simulate.report import Comparison, Figures, SimulationReport
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What of the input played no part."""
+
+    skipped: Mapping[str, int]
+    """Objects of kinds that scheduling does not look at, by kind."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A simulation in figures."""
+
+    summary: Figures
+
+
+@dataclass(frozen=True)
+class ReplayedDifference:
+    """Where a replay went another way than its recording."""
+
+    line: int
+    time: float
+    what: str
+    recorded: Any
+    replayed: Any
+
+
+@dataclass(frozen=True)
+class ReplayAnswer:
+    """What `kubesched replay` found."""
+
+    decisions: int
+    differences: tuple[ReplayedDifference, ...]
+
+
+@dataclass(frozen=True)
+class VersionAnswer:
+    """Which kubesched this is, and which Kubernetes it follows."""
+
+    version: str
+    kubernetes: str
+    python: str
+
+
+@dataclass(frozen=True)
+class ExplanationList:
+    """Explanations of several pods."""
+
+    items: tuple[dict[str, Any], ...]
+
+
+PARTS: dict[str, tuple[type, ...]] = {
+    "Capacity": (CapacityAnswer,),
+    "Comparison": (Comparison, Skipped),
+    "Explanation": (Explanation, ExplanationFindings, Skipped),
+    "ExplanationList": (ExplanationList,),
+    "Fit": (FitAnswer,),
+    "PendingPods": (PendingPods, Skipped),
+    "Placement": (PlacementReport, Skipped),
+    "Replay": (ReplayAnswer,),
+    "Simulation": (SimulationReport, Summary, Skipped),
+    "TestResults": (TestResults,),
+    "Version": (VersionAnswer,),
+    "WhatIf": (WhatIfAnswer, Skipped),
+}
+"""By kind: a document has the fields of all these, side by side."""
+
+
+def answer(*parts: object) -> dict[str, Any]:
+    """The document of these parts."""
+    kind = next(kind for kind, types in PARTS.items() if tuple(map(type, parts)) == types)
+    fields: dict[str, Any] = {}
+    for part in parts:
+        fields |= plain(part)
+    return {"apiVersion": API_VERSION, "kind": kind, **fields}

@@ -1,0 +1,169 @@
+"""All pending pods at once: who finds a node, what the others lack, how many nodes of which pool would place them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.ask.explain import explain
+from kubesched.ask.explain.explanation import Cause, cause_of
+from kubesched.ask.output import counted
+from kubesched.ask.remedies import Remedies, RemedyKind
+from kubesched.ask.remedies.remedy import changed
+from kubesched.framework.decision import Outcome
+from kubesched.framework.engine import Engine
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.nodes import NodePool, one_more, pools_of
+from kubesched.simulate.placement import PodPlacement, UnplacedPod, place_one
+
+MOST_NEW_NODES = 64
+MOST_PODS = 300
+MOST_POOLS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHelp:
+    """So many more nodes of a pool would place so many pods, and no more of them would place more."""
+
+    pool: str
+    nodes: int
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGroup:
+    """Pods that wait for the same."""
+
+    why: str
+    """What most nodes lack, in the words of the pods' conditions: the same that the page says."""
+    pods: tuple[str, ...]
+    message: str
+    """What the condition of the first of them says."""
+    pools: tuple[PoolHelp, ...] = ()
+    """The fewest nodes first, of those that place most."""
+    remedies: Remedies | None = None
+    """For the first of them."""
+
+    @property
+    def help_for_all(self) -> list[str]:
+        """How many more nodes would place how many of them, in sentences."""
+        said = []
+        for pool in self.pools:
+            places = f"{pool.places} of them"
+            if pool.places == len(self.pods):
+                places = "it" if len(self.pods) == 1 else "all of them"
+            said.append(f"{counted(pool.nodes, 'more node')} of pool {pool.pool} would place {places}.")
+        return said
+
+    @property
+    def help_for_first(self) -> list[str]:
+        """What else would help the first of them, in sentences."""
+        found = self.remedies.found if self.remedies is not None else ()
+        return [f"{each.text}." for each in found if each.steps[-1].sort is not RemedyKind.ADD_NODE or not self.pools]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPods:
+    """What becomes of all pods that have no node yet."""
+
+    nodes: int
+    placed: tuple[PodPlacement, ...]
+    groups: tuple[PendingGroup, ...]
+    """Those that find no node, the largest group first."""
+    left_out: int = 0
+    """Pods at the end of the queue that were not looked at."""
+
+
+def pending_pods(cluster: ClusterModel, *, with_remedies: bool = True, most: int | None = None) -> PendingPods:
+    """Place what can be placed, in the order of the queue, and explain the rest; of more than `most` pods, the first.
+
+    The cluster holds the placed pods afterwards.
+    """
+    placed: list[PodPlacement] = []
+    waiting: list[tuple[Pod, UnplacedPod]] = []
+    pending = cluster.pending()
+    left_out = pending[most:] if most is not None else []
+    for pod in left_out:
+        del cluster.pods[pod.key]
+        cluster.state.delete(pod)
+    for pod in pending[: len(pending) - len(left_out)]:
+        outcome = place_one(cluster, pod)
+        if isinstance(outcome, PodPlacement):
+            placed.append(outcome)
+        else:
+            waiting.append((pod, outcome))
+    groups = _Groups(cluster, with_remedies).of(waiting)
+    return PendingPods(cluster.state.nodes.live_count, tuple(placed), groups, len(left_out))
+
+
+class _Groups:
+    def __init__(self, cluster: ClusterModel, with_remedies: bool) -> None:
+        self._cluster = cluster
+        self._with_remedies = with_remedies
+        self._engine = Engine(cluster.state, cluster.profiles.values(), draw=lambda among: 0)
+
+    def of(self, waiting: Sequence[tuple[Pod, UnplacedPod]]) -> tuple[PendingGroup, ...]:
+        """Pods that wait for the same cause are one group. Equivalent pods have the same cause."""
+        causes: dict[object, Cause] = {}
+        members: dict[object, list[tuple[Pod, UnplacedPod]]] = {}
+        titles: dict[object, str] = {}
+        for pod, outcome in waiting:
+            known_as = (outcome.outcome, self._cluster.state.facts(pod).fingerprint)
+            if known_as not in causes:
+                causes[known_as] = self._cause(pod, outcome)
+            cause = causes[known_as]
+            titles[cause.key] = cause.title
+            members.setdefault(cause.key, []).append((pod, outcome))
+        groups = [self._group(titles[key], pods) for key, pods in members.items()]
+        return tuple(sorted(groups, key=lambda group: -len(group.pods)))
+
+    def _cause(self, pod: Pod, outcome: UnplacedPod) -> Cause:
+        is_tried = outcome.outcome != "skipped"
+        found = cause_of(self._engine.decide(pod), self._engine.pre_enqueue(pod)) if is_tried else None
+        return found or Cause(outcome.message)
+
+    def _group(self, why: str, members: Sequence[tuple[Pod, UnplacedPod]]) -> PendingGroup:
+        pods, (first, outcome) = [pod for pod, _ in members], members[0]
+        pools: tuple[PoolHelp, ...] = ()
+        remedies = None
+        if self._with_remedies and outcome.outcome != "skipped":
+            remedies = explain(self._cluster, first).findings.remedies
+            if outcome.outcome == Outcome.UNSCHEDULABLE.value and not first.spec.resource_claims:
+                pools = self._pools(pods[:MOST_PODS])
+        return PendingGroup(why, tuple(pod.key for pod in pods), outcome.message, pools, remedies)
+
+    # -- how many nodes -----------------------------------------------------------------------------------------------
+
+    def _pools(self, pods: Sequence[Pod]) -> tuple[PoolHelp, ...]:
+        helping = [pool for pool in pools_of(self._cluster.state) if self._places(pool, 1, pods[:1])][:MOST_POOLS]
+        found = [self._help(pool, pods) for pool in helping]
+        return tuple(sorted(found, key=lambda help_: (-help_.places, help_.nodes)))
+
+    def _help(self, pool: NodePool, pods: Sequence[Pod]) -> PoolHelp:
+        """The fewest nodes that place as many as any number would."""
+        high = min(len(pods), MOST_NEW_NODES)
+        most = self._places(pool, high, pods)
+        fewer = bisect_left(range(1, high), True, key=lambda nodes: self._places(pool, nodes, pods) == most)
+        return PoolHelp(pool.name, 1 + fewer, most)
+
+    def _places(self, pool: NodePool, nodes: int, pods: Sequence[Pod]) -> int:
+        """How many of the pods find a node once there are so many more, in the zones of the pool by turns."""
+        state = self._cluster.state
+        models = islice(cycle(pool.models), nodes)
+        made = [obj for number, model in enumerate(models, 1) for obj in one_more(state, model, number)]
+        changes: list[Change[KubeObject]] = [Change(None, obj) for obj in made]
+        assumed: list[Pod] = []
+        with changed(self._cluster, changes):
+            for pod in pods:
+                decision = self._engine.decide(pod)
+                if decision.outcome is Outcome.SCHEDULED:
+                    state.assume(pod, decision.node)
+                    assumed.append(pod)
+            for pod in assumed:
+                state.forget(pod)
+        return len(assumed)

@@ -1,0 +1,190 @@
+"""The advice of NodeAffinity and InterPodAffinity: label a node, drop a condition on nodes or on other pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kubesched.api.affinity import (
+    Affinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+)
+from kubesched.api.meta import LabelSelector
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod, PodSpec
+from kubesched.api.selectors import compile_node_term, node_matches
+from kubesched.framework.advice import (
+    AdvicePlugin,
+    NodeShortfall,
+    RemedyKind,
+    RemedyProposal,
+    SpecEdit,
+    propose_for_nearest,
+    propose_label,
+    propose_spec,
+)
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes, NodeView
+
+_CAN_BE_SET = ("In", "Exists")
+
+
+class NodeAffinityAdvice(AdvicePlugin):
+    """Names the labels that nodes lack; proposes to set them, or to drop what asks for them."""
+
+    def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall | None:
+        labels = [f"{key}={value}" for key, value in _missing_labels(cycle.pod, node.node)]
+        return NodeShortfall(f"lacks the label {' and '.join(labels)}") if labels else None
+
+    def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
+        yield from _node_selectors(cycle.pod)
+        yield from _node_affinities(cycle.pod)
+        yield from propose_for_nearest(
+            nearest, lambda node: (propose_label(node, *label) for label in _missing_labels(cycle.pod, node))
+        )
+
+
+def _node_selectors(pod: Pod) -> Iterator[RemedyProposal]:
+    for key, value in pod.spec.node_selector.items():
+        yield propose_spec(
+            pod,
+            RemedyKind.DROP_NODE_SELECTOR,
+            f"Do without the node selector {key}={value}",
+            lambda spec, key=key: replace(  # type: ignore[misc]
+                spec, node_selector={other: v for other, v in spec.node_selector.items() if other != key}
+            ),
+        )
+
+
+def _node_affinities(pod: Pod) -> Iterator[RemedyProposal]:
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    if required is None:
+        return
+    about, terms = "node affinity", required.node_selector_terms
+    for i, term in enumerate(terms):
+        conditions = (*term.match_expressions, *term.match_fields)
+        for condition in conditions if len(conditions) > 1 else ():
+            text = f"Do without the node affinity {requirement_text(condition)}"
+            yield propose_spec(pod, RemedyKind.DROP_NODE_AFFINITY, text, _without_condition(i, condition), about=about)
+    only = len(terms) == 1 and len(terms[0].match_expressions) + len(terms[0].match_fields) == 1
+    if only:
+        (condition,) = (*terms[0].match_expressions, *terms[0].match_fields)
+        text = f"Do without the node affinity {requirement_text(condition)}"
+    else:
+        text = "Do without the required node affinity"
+    yield propose_spec(pod, RemedyKind.DROP_NODE_AFFINITY, text, _without_node_affinity, size=1.0, about=about)
+
+
+def requirement_text(requirement: NodeSelectorRequirement) -> str:
+    """`zone in (a, b)`, as kubectl writes selectors."""
+    match requirement.operator:
+        case "Exists":
+            return requirement.key
+        case "DoesNotExist":
+            return f"!{requirement.key}"
+        case "In" | "NotIn":
+            operator = "in" if requirement.operator == "In" else "notin"
+            return f"{requirement.key} {operator} ({', '.join(requirement.values)})"
+        case _:
+            sign = ">" if requirement.operator == "Gt" else "<"
+            return f"{requirement.key} {sign} {', '.join(requirement.values)}"
+
+
+def _without_condition(i: int, condition: NodeSelectorRequirement) -> SpecEdit:
+    def without(term: NodeSelectorTerm) -> NodeSelectorTerm:
+        return replace(
+            term,
+            match_expressions=tuple(other for other in term.match_expressions if other != condition),
+            match_fields=tuple(other for other in term.match_fields if other != condition),
+        )
+
+    def edit(spec: PodSpec) -> PodSpec:
+        assert spec.affinity is not None
+        assert spec.affinity.node_affinity is not None
+        selector = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+        assert selector is not None
+        terms = tuple(without(t) if n == i else t for n, t in enumerate(selector.node_selector_terms))
+        return _with_node_selector(spec, replace(selector, node_selector_terms=terms))
+
+    return edit
+
+
+def _without_node_affinity(spec: PodSpec) -> PodSpec:
+    return _with_node_selector(spec, None)
+
+
+def _with_node_selector(spec: PodSpec, selector: NodeSelector | None) -> PodSpec:
+    assert spec.affinity is not None
+    assert spec.affinity.node_affinity is not None
+    affinity = replace(spec.affinity.node_affinity, required_during_scheduling_ignored_during_execution=selector)
+    return replace(spec, affinity=replace(spec.affinity, node_affinity=affinity))
+
+
+def _missing_labels(pod: Pod, node: Node) -> Iterator[tuple[str, str]]:
+    """Labels that the pod's node selector and node affinity ask for, and that the node does not have."""
+    labels = node.metadata.labels
+    wanted = dict.fromkeys(item for item in pod.spec.node_selector.items() if labels.get(item[0]) != item[1])
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    for term in required.node_selector_terms if required else ():
+        for condition in term.match_expressions:
+            if condition.operator in _CAN_BE_SET and not _meets(condition, node):
+                wanted[condition.key, condition.values[0] if condition.values else "true"] = None
+    yield from wanted
+
+
+def _meets(condition: NodeSelectorRequirement, node: Node) -> bool:
+    return node_matches((compile_node_term(NodeSelectorTerm(match_expressions=(condition,))),), node)
+
+
+# -- other pods -------------------------------------------------------------------------------------------------------
+
+
+class PodAffinityAdvice(AdvicePlugin):
+    """Proposes to drop single terms of the pod's affinity and anti-affinity."""
+
+    def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
+        yield from _pod_affinities(cycle.pod)
+
+
+def _pod_affinities(pod: Pod) -> Iterator[RemedyProposal]:
+    """Each required term of affinity and anti-affinity can be done without."""
+    affinity = pod.spec.affinity or Affinity()
+    for field, kind, word, part in (
+        ("pod_anti_affinity", RemedyKind.DROP_ANTI_AFFINITY, "anti-affinity to", affinity.pod_anti_affinity),
+        ("pod_affinity", RemedyKind.DROP_AFFINITY, "affinity to", affinity.pod_affinity),
+    ):
+        for term in part.required_during_scheduling_ignored_during_execution if part else ():
+            text = (
+                f"Do without the {word} pods with {selector_text(term.label_selector)} in the same {term.topology_key}"
+            )
+            yield propose_spec(pod, kind, text, _without_term(field, term))
+
+
+def _without_term(field: str, term: PodAffinityTerm) -> SpecEdit:
+    def edit(spec: PodSpec) -> PodSpec:
+        part: PodAffinity = getattr(spec.affinity, field)
+        terms = list(part.required_during_scheduling_ignored_during_execution)
+        terms.remove(term)
+        part = replace(part, required_during_scheduling_ignored_during_execution=tuple(terms))
+        return replace(spec, affinity=replace(spec.affinity or Affinity(), **{field: part}))
+
+    return edit
+
+
+def selector_text(selector: LabelSelector | None) -> str:
+    """`app=web, tier in (a, b)`."""
+    if selector is None:
+        return "no labels at all"
+    labels = [f"{key}={value}" for key, value in selector.match_labels.items()]
+    conditions = [
+        requirement_text(NodeSelectorRequirement(key=each.key, operator=each.operator, values=each.values))
+        for each in selector.match_expressions
+    ]
+    return ", ".join([*labels, *conditions]) or "any labels"

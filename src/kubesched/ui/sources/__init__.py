@@ -1,1 +1,0 @@
-"""The clusters that the page can look at, each as an `Observed`."""
