@@ -19,7 +19,7 @@ from kubesched.cli.input import read, refuse
 from kubesched.cli.source import say_configuration, source, source_options
 from kubesched.config import Features
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.flags.values import MULTIMAP
+from kubesched.daemon.flag_values import MULTIMAP
 from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import Profile, ProfileError, custom_resources
 from kubesched.questions.targets import AskedCluster, asked_cluster

@@ -13,7 +13,7 @@ from kubesched.cli.printing import BAD, GOOD, console, print_plain, table
 from kubesched.plugins.registry import all_plugins
 from kubesched.questions.answers import ReplayAnswer, ReplayedDifference, answer
 from kubesched.questions.wording import counted
-from kubesched.scheduler.recording.replay import Replay, ReplayDifference, ReplayError
+from kubesched.scheduler.replay import Replay, ReplayDifference, ReplayError
 
 MOST_ROWS = 40
 

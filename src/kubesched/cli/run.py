@@ -7,7 +7,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem
 
-from kubesched.daemon.flags.parsing import FLAGS
+from kubesched.daemon.options import FLAGS
 from kubesched.daemon.page import ObservedReplica
 from kubesched.daemon.run import main
 from kubesched.daemon.serving.server import ServedPage

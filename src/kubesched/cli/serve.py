@@ -17,7 +17,7 @@ from kubesched.cli.source import DurationType, source, source_options
 from kubesched.config import Features
 from kubesched.framework.budget import LIMIT, Budget
 from kubesched.http.access import BearerToken, check_exposure
-from kubesched.http.tls import tls_context
+from kubesched.http.listen import tls_context
 from kubesched.scheduler import garbage
 from kubesched.serve.age import Files, Followed
 from kubesched.serve.cluster import ServedCluster

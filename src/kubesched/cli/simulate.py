@@ -40,7 +40,7 @@ from kubesched.config import Duration, Features
 from kubesched.questions.answers import Skipped, Summary, answer
 from kubesched.questions.html import simulation_page
 from kubesched.questions.wording import counted, listed
-from kubesched.scheduler.recording.recording import open_recording
+from kubesched.scheduler.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.manifests import Manifests
 from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of, title_of

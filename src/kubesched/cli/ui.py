@@ -22,7 +22,7 @@ from kubesched.config import Features
 from kubesched.plugins.registry import all_plugins
 from kubesched.questions.sources.live import LiveCluster, LiveClusterError
 from kubesched.scheduler import garbage
-from kubesched.scheduler.recording.replay import ReplayError
+from kubesched.scheduler.replay import ReplayError
 from kubesched.serve.following import following
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources.following import FollowedCluster, observe_following

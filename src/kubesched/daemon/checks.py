@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kubesched.api.errors import UserError, aggregated
-from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.feature_gates import KUBERNETES_MINOR, FeatureGates
 from kubesched.daemon.options import Options
-from kubesched.daemon.version import KUBERNETES_MINOR
 
 TLS_VERSIONS = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,

@@ -16,12 +16,11 @@ from kubesched.config.defaults import as_float32
 from kubesched.config.policy import translate
 from kubesched.daemon.checks import OptionsError, mistakes_in, mistakes_in_logging, read_text
 from kubesched.daemon.feature_gates import FeatureGates, GateError
-from kubesched.daemon.flags.parsing import FLAGS
-from kubesched.daemon.options import Options
+from kubesched.daemon.options import FLAGS, Options
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.recording.secrets import open_private
+from kubesched.scheduler.recording import open_private
 
 POLICY_KEY = "policy.cfg"
 """Where in a config map the Policy is."""

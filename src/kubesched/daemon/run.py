@@ -15,19 +15,16 @@ import msgspec
 import uvloop
 
 from kubesched.api.errors import UserError
-from kubesched.daemon.assembly import build_replica
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
-from kubesched.daemon.flags.parsing import FlagError
-from kubesched.daemon.log import Log
-from kubesched.daemon.log.setup import Logging, start_logging
+from kubesched.daemon.feature_gates import version_text
+from kubesched.daemon.log import Log, Logging, start_logging
 from kubesched.daemon.metrics.client import RestClientMetrics, threadsafe
 from kubesched.daemon.metrics.registry import registry_of
-from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options
-from kubesched.daemon.own_thread import OwnThread
+from kubesched.daemon.options import ArgumentsError, FlagError, Options, help_text, parse_options
 from kubesched.daemon.page import MakePage
-from kubesched.daemon.supervision import Supervisor
-from kubesched.daemon.version import version_text
+from kubesched.daemon.replica import build_replica
+from kubesched.daemon.supervision import OwnThread, Supervisor
 from kubesched.kube.authentication import Clients, clients_for, transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags, in_cluster
@@ -36,7 +33,7 @@ from kubesched.kube.leader_election import LeaseLostError
 from kubesched.kube.observer import Observer
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler import garbage
-from kubesched.scheduler.recording.recording import open_recording
+from kubesched.scheduler.recording import open_recording
 
 HANG_UP_WITHIN = 2.0
 """Seconds after which connections are left to the end of the process: the thread that has them may be stuck."""

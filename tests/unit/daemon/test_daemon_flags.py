@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.duration import Duration
-from kubesched.daemon.flags.parsing import FLAGS, FlagError
-from kubesched.daemon.flags.values import CertKey, ModuleLevel
-from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options, usage
+from kubesched.daemon.flag_values import CertKey, ModuleLevel
+from kubesched.daemon.options import FLAGS, ArgumentsError, FlagError, Options, help_text, parse_options, usage
 
 # What `kube-scheduler --help` of v1.36 shows: group, flag, short form, type, default.
 UPSTREAM = """

@@ -14,7 +14,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
-from kubesched.daemon.serving.health import HealthEndpoint, skipped_check
+from kubesched.daemon.serving.endpoints import HealthEndpoint, skipped_check
 from kubesched.kube.decoding import Identity, UnreadableObject
 from kubesched.kube.event_record import EventReference
 from kubesched.kube.events import EventRecorder

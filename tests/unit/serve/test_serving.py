@@ -15,7 +15,7 @@ from tests.unit.serve.asking import POD, Service, run, served
 
 from kubesched.api.errors import UserError
 from kubesched.http.access import BearerToken, ExposedError
-from kubesched.http.tls import tls_context
+from kubesched.http.listen import tls_context
 from kubesched.questions.answers import PARTS
 from kubesched.serve.age import Behind, ClusterAge, NotReadyError
 

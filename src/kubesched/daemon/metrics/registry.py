@@ -9,7 +9,7 @@ from prometheus_client import ProcessCollector
 
 from kubesched.api.yaml import YamlError, documents
 from kubesched.daemon.checks import OptionsError, read_text
-from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.feature_gates import COMPATIBLE_VERSIONS, FeatureGates, VersionInfo
 from kubesched.daemon.metrics.family import (
     CLIENT,
     OWN,
@@ -22,7 +22,6 @@ from kubesched.daemon.metrics.family import (
     exposition,
 )
 from kubesched.daemon.options import Options
-from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 
 AllowLists = Mapping[str, Mapping[str, frozenset[str]]]
 """Allowed values by metric and by label."""

@@ -21,7 +21,7 @@ from kubesched.kube.decoding import RecordCodec
 from kubesched.kube.errors import KubeError
 from kubesched.questions.output import API_VERSION
 from kubesched.questions.sources.reading import ClusterReading, FoundConfiguration, Objects, Unreadable
-from kubesched.scheduler.recording.secrets import opened_for_owner
+from kubesched.scheduler.recording import opened_for_owner
 from kubesched.simulate.kinds import WORKLOADS
 
 KIND = "ClusterSnapshot"

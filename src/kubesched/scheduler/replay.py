@@ -22,7 +22,7 @@ from kubesched.framework.registry import Registry
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, Paused, Popped
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
-from kubesched.scheduler.recording.recording import FORMAT, described, name_in, named
+from kubesched.scheduler.recording import FORMAT, described, name_in, named
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
 

@@ -2,20 +2,24 @@
 
 The first line has the configuration, and the feature gates that are not at their default. A decision is written down
 with the draw among equals that it took, a call of the cluster's API with its answer: a replay needs neither the seed
-nor the cluster.
+nor the cluster. Values of annotations are masked, and only the owner may read the file.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import msgspec
 
+from kubesched.api import well_known
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
+from kubesched.api.device_claims import EXTENDED_RESOURCE_CLAIM
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config import SchedulerConfiguration, to_plain, without_secrets
@@ -23,7 +27,6 @@ from kubesched.framework.client import Awaited, ClientError, ClusterClient, Json
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.recording.secrets import AnnotationMask, open_private
 
 FORMAT = "kubesched recording 2"
 
@@ -210,3 +213,54 @@ def described(attempt: Attempt) -> dict[str, Any]:
         "drawn": decision.draw.drawn if decision else 0,
         **({"ran_out": True} if attempt.ran_out is not None else {}),
     }
+
+
+READ_BY_SCHEDULING = frozenset(
+    (
+        well_known.BIND_COMPLETED,
+        well_known.BOUND_BY_CONTROLLER,
+        well_known.DEFAULT_STORAGE_CLASS,
+        well_known.MIGRATED_PLUGINS,
+        well_known.SELECTED_NODE,
+        well_known.STORAGE_CLASS,
+        EXTENDED_RESOURCE_CLAIM,
+    )
+)
+"""Annotations that decisions depend on. They are written as they are: without them nothing could be replayed."""
+
+
+class AnnotationMask:
+    """Puts a digest in the place of each value of an annotation.
+
+    People keep passwords, webhooks and whole manifests in annotations. That a value changed still shows, since pods
+    may be requeued by it, and so does which pods have the same; what it was does not, for the digest is salted.
+    """
+
+    def __init__(self) -> None:
+        self._salt = os.urandom(16)
+
+    def __call__(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """The object, given as plain values, with its annotations masked."""
+        annotations = (obj.get("metadata") or {}).get("annotations")
+        if not annotations:
+            return obj
+        masked = {
+            key: value if key in READ_BY_SCHEDULING else self._digest(value) for key, value in annotations.items()
+        }
+        return {**obj, "metadata": {**obj["metadata"], "annotations": masked}}
+
+    def _digest(self, value: object) -> str:
+        return "masked " + blake2b(str(value).encode(), digest_size=6, key=self._salt).hexdigest()
+
+
+def open_private(path: str) -> IO[str]:
+    """An empty text file that only its owner may read, whatever was there before. Raises OSError."""
+    return open(path, "w", encoding="utf-8", opener=opened_for_owner)
+
+
+def opened_for_owner(path: str, flags: int) -> int:
+    """For `open`: a new file is its owner's alone."""
+    descriptor = os.open(path, flags, 0o600)
+    if os.path.isfile(path):  # not a pipe or a device, which keep their modes
+        os.fchmod(descriptor, 0o600)
+    return descriptor
