@@ -16,13 +16,8 @@ TLS_VERSIONS = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
-_HEADER_FLAGS = {
-    "requestheader-username-headers": "requestheader_username_headers",
-    "requestheader-group-headers": "requestheader_group_headers",
-    "requestheader-extra-headers-prefix": "requestheader_extra_headers_prefix",
-    "requestheader-allowed-names": "requestheader_allowed_names",
-    "requestheader-uid-headers": "requestheader_uid_headers",
-}
+_REQUEST_HEADERS = ("username-headers", "group-headers", "extra-headers-prefix", "allowed-names", "uid-headers")
+"""What follows `requestheader-` in the names of flags."""
 
 
 class OptionsError(UserError):
@@ -70,8 +65,8 @@ def _serving(options: Options) -> Iterator[str]:
 
 
 def _authentication(options: Options) -> Iterator[str]:
-    for flag, field in _HEADER_FLAGS.items():
-        if any(not name.strip() for name in getattr(options, field)):
+    for flag in (f"requestheader-{name}" for name in _REQUEST_HEADERS):
+        if any(not name.strip() for name in getattr(options, flag.replace("-", "_"))):
             yield f'empty value in "{flag}"'
     uids = options.requestheader_uid_headers
     if uids and "x-remote-uid" not in (name.lower() for name in uids):

@@ -40,29 +40,16 @@ _TOP_LEVEL = {"profiling": "enable_profiling", "contention-profiling": "enable_c
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyConfigMap:
-    """A config map that holds a legacy Policy, to be read once there is a client."""
-
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Completed:
     """All that is to be known before anything is started."""
 
     options: Options
     configuration: config.SchedulerConfiguration
     gates: FeatureGates
-    policy: PolicyConfigMap | None = None
-    """The Policy that is still to be read: `with_policy` takes its text."""
+    awaits_policy: bool = False
+    """Whether the legacy Policy of --policy-configmap is still to be read: `with_policy` takes its text."""
     warnings: tuple[str, ...] = ()
     """Remarks to be logged once each."""
-
-    @property
-    def master(self) -> str:
-        """The API server's address, where it is not that of the kubeconfig. As upstream, --config does not undo it."""
-        return self.options.master
 
     @property
     def elects(self) -> bool:
@@ -86,10 +73,12 @@ def completed(options: Options) -> Completed:
         options=options,
         configuration=_configuration(options, Features.of(gates)),
         gates=gates,
-        policy=_policy_config_map(options),
+        # A config map goes before a file, unless the file is preferred.
+        awaits_policy=bool(options.policy_configmap)
+        and not (options.use_legacy_policy_config and options.policy_config_file),
         warnings=(*options.warnings, *_ignored(options), *gates.warnings),
     )
-    if result.policy is None and options.policy_config_file:
+    if not result.awaits_policy and options.policy_config_file:
         text = read_text(options.policy_config_file, "--policy-config-file")
         return with_policy(result, text, source=options.policy_config_file)
     return result
@@ -104,7 +93,7 @@ def with_policy(before: Completed, text: str, *, source: str) -> Completed:
         extenders=translation.configuration.extenders,
     )
     notes = tuple(f"{source}: {note}" for note in translation.notes)
-    return replace(before, configuration=configuration, policy=None, warnings=(*before.warnings, *notes))
+    return replace(before, configuration=configuration, awaits_policy=False, warnings=(*before.warnings, *notes))
 
 
 def write_configuration(what: Completed) -> Path:
@@ -164,10 +153,3 @@ def _ignored(options: Options) -> list[str]:
         return []
     names = sorted({*_TOP_LEVEL, *_CLIENT_CONNECTION} & options.given)
     return [f"--{name} is ignored: the file of --config decides" for name in names if not FLAGS.flags[name].warning]
-
-
-def _policy_config_map(options: Options) -> PolicyConfigMap | None:
-    """A config map goes before a file, unless the file is preferred."""
-    if not options.policy_configmap or (options.use_legacy_policy_config and options.policy_config_file):
-        return None
-    return PolicyConfigMap(options.policy_configmap_namespace, options.policy_configmap)

@@ -119,7 +119,7 @@ async def _run(
     counted = RestClientMetrics(registry)
     from_main = threadsafe(counted, scheduling.post)
     wanted = settings.configuration.client_connection
-    server = from_flags(wanted.kubeconfig, settings.master, environ)
+    server = from_flags(wanted.kubeconfig, options.master, environ)  # as upstream, --config does not undo it
     connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=from_main)
     try:
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
@@ -160,15 +160,15 @@ def _review_client(kubeconfig: str, environ: Mapping[str, str], observer: Observ
 
 async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> Completed:
     """The settings with the legacy Policy of a config map worked in, if there is to be one."""
-    where = settings.policy
-    if where is None:
+    if not settings.awaits_policy:
         return settings
-    path = f"/api/v1/namespaces/{where.namespace}/configmaps/{where.name}"
+    namespace, name = settings.options.policy_configmap_namespace, settings.options.policy_configmap
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
     found = msgspec.json.decode(await connections.scheduler.get(path), type=dict[str, Any])
     text = (found.get("data") or {}).get(POLICY_KEY)
     if text is None:
-        raise OptionsError(f'config map {where.namespace}/{where.name}: missing "{POLICY_KEY}"')
-    return with_policy(settings, text, source=f"config map {where.namespace}/{where.name}")
+        raise OptionsError(f'config map {namespace}/{name}: missing "{POLICY_KEY}"')
+    return with_policy(settings, text, source=f"config map {namespace}/{name}")
 
 
 @contextlib.contextmanager

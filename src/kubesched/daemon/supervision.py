@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -22,7 +22,6 @@ from kubesched.daemon.completion import Completed
 from kubesched.daemon.feature_gates import VersionInfo
 from kubesched.daemon.log import Log, Logging
 from kubesched.daemon.metrics.census import resource_lines
-from kubesched.daemon.metrics.client import LeaderElectionMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.page import MakePage, ObservedReplica
 from kubesched.daemon.replica import FLUSH_WITHIN, Replica, running
@@ -182,50 +181,40 @@ class Supervisor:
         The clients are for asking about users of the endpoints; without them no user is known.
         """
         self._listen_to_signals()
-        server = None
-        if self._settings.serves:
-            served = self._served(logging.set_verbosity)
-            server = SecureServer(
-                served,
-                authentication=authentication,
-                authorization=authorization,
-                clock=time.monotonic,
-                page=self._page(),
-            )
+        served = self._served(logging.set_verbosity)
+        clients = {"authentication": authentication, "authorization": authorization}
         async with (
-            _serving(server),
+            SecureServer(served, **clients, clock=time.monotonic, page=self._page())
+            if self._settings.serves
+            else contextlib.nullcontext(),
             running(logging.keep_flushing(float(self._settings.options.log_flush_frequency))),
             running(self._scheduling.run(self._replica.listen())),
         ):
             log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
             if self._elector is None:
-                await self._act()
+                await self._scheduling.run(self._replica.act())
             else:
-                await act_when_elected(self._stopping, self._elector, self._act)
+                await act_when_elected(self._stopping, self._elector, lambda: self._scheduling.run(self._replica.act()))
         await self._scheduling.run(self._replica.events.flush(FLUSH_WITHIN))
-
-    async def _act(self) -> None:
-        await self._scheduling.run(self._replica.act())
 
     # -- the lease ----------------------------------------------------------------------------------------------------
 
     def _elector_on(self, connections: Clients) -> LeaderElector:
         wanted, post = self._settings.configuration.leader_election, self._scheduling.post
         lock = LeaseLock(connections.leases, namespace=wanted.resource_namespace, name=wanted.resource_name)
-        metrics, identity = LeaderElectionMetrics(self._registry, wanted.resource_name), new_identity()
+        identity, name = new_identity(), wanted.resource_name
+        is_leading = self._registry.family("leader_election_master_status").child(name)
+        slow_paths = self._registry.family("leader_election_slowpath_total").child(name)
 
         def new_leader(leader: str) -> None:
             log.info("New leader elected", identity=leader)
-            post(metrics.leading, leader == identity)
+            post(is_leading.set, leader == identity)
             if leader == identity:
-                record_change("became leader")
+                post(record, lock.reference, f"{identity} became leader")
 
         def stopped_leading() -> None:
-            post(metrics.leading, False)
-            record_change("stopped leading")
-
-        def record_change(what: str) -> None:
-            post(record, lock.reference, f"{identity} {what}")
+            post(is_leading.set, False)
+            post(record, lock.reference, f"{identity} stopped leading")
 
         def record(lease: EventReference, note: str) -> None:
             self._replica.events.record(
@@ -234,7 +223,7 @@ class Supervisor:
 
         elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader, on_stopped_leading=stopped_leading)
         connections.scheduler.may_write = lambda: elector.may_act
-        self._registry.on_scrape(lambda: metrics.slow_paths(elector.slow_paths))
+        self._registry.on_scrape(lambda: slow_paths.set(elector.slow_paths))
         return elector
 
     # -- endpoints ----------------------------------------------------------------------------------------------------
@@ -321,14 +310,3 @@ async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act:
         await asyncio.wait((electing,))
     if not electing.cancelled():
         electing.result()
-
-
-@contextlib.asynccontextmanager
-async def _serving(server: SecureServer | None) -> AsyncIterator[None]:
-    if server is not None:
-        await server.start()
-    try:
-        yield
-    finally:
-        if server is not None:
-            await server.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -18,27 +18,19 @@ from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.state.cluster import ClusterState
 
-_POPPED = "PodPopped"
 
+def _rejected(place: Collection[QueuedPod]) -> Iterator[tuple[int, Collection[str], str, bool]]:
+    """Pods of one place of the queue that the same plugins rejected: how many, the plugins, the profile, whether gated.
 
-class _Rejected(NamedTuple):
-    """Some pods that the same plugins rejected."""
-
-    pods: int
-    plugins: Collection[str]
-    profile: str
-    is_gated: bool
-
-
-def _rejected(place: Collection[QueuedPod]) -> Iterator[_Rejected]:
-    """Who rejected whom in one place of the queue. Pods that are alike are not looked at one by one."""
+    Pods that are alike are not looked at one by one.
+    """
     if isinstance(place, UnschedulablePods):
         for pending, members in place.classes():
-            yield _Rejected(len(members), pending.rejectors, pending.scheduler_name, bool(pending.gating_plugin))
+            yield len(members), pending.rejectors, pending.scheduler_name, bool(pending.gating_plugin)
         return
     for queued in place:
         if queued.unschedulable_plugins or queued.pending_plugins:
-            yield _Rejected(1, queued.rejectors, queued.pod.spec.scheduler_name, queued.is_gated)
+            yield 1, queued.rejectors, queued.pod.spec.scheduler_name, queued.is_gated
 
 
 class Census:
@@ -62,10 +54,10 @@ class Census:
         gated, rejections = 0, Counter[tuple[str, str]]()
         for name, places in self._scheduler.queue.places().items():
             self._pending.child(name).set(sum(len(place) for place in places))
-            for rejected in (rejected for place in places for rejected in _rejected(place)):
-                gated += rejected.pods if rejected.is_gated else 0
-                for plugin in rejected.plugins:
-                    rejections[plugin, rejected.profile] += rejected.pods
+            for pods, plugins, profile, is_gated in chain.from_iterable(map(_rejected, places)):
+                gated += pods if is_gated else 0
+                for plugin in plugins:
+                    rejections[plugin, profile] += pods
         self._pending.child("unschedulable").inc(-gated)
         self._pending.child("gated").set(gated)
         self._rejected.clear()
@@ -75,7 +67,7 @@ class Census:
     def _count_in_flight(self) -> None:
         labels = self._scheduler.queue.in_flight_events()
         self._in_flight.clear()
-        for event, count in Counter(_POPPED if label.startswith("pod:") else label for label in labels).items():
+        for event, count in Counter("PodPopped" if label.startswith("pod:") else label for label in labels).items():
             self._in_flight.child(event).set(count)
 
     def _count_cached(self) -> None:
@@ -86,40 +78,30 @@ class Census:
         self._sizes.child("assumed_pods").set(sum(pod.assumed for pod in placed))
 
 
-_FAMILIES = {
-    "kube_pod_resource_request": "[STABLE] What pods ask for, by pod and resource, and in which unit.",
-    "kube_pod_resource_limit": "[STABLE] What pods may use at most, by pod and resource, and in which unit.",
-}
+_REQUEST, _LIMIT = "kube_pod_resource_request", "kube_pod_resource_limit"
 _UNITS = {"cpu": "cores", "memory": "bytes", "storage": "bytes", "ephemeral-storage": "bytes"}
-
-
-class _Amount(NamedTuple):
-    """The end of a line, which is the same for all equivalent pods."""
-
-    family: str
-    text: str
 
 
 def resource_lines(pods: Iterable[Pod], state: ClusterState) -> Iterator[str]:
     """Lines in Prometheus' text format, all of one family together. Finished pods hold nothing."""
     limits = []
-    yield from _header("kube_pod_resource_request")
+    yield from _header(_REQUEST, "What pods ask for, by pod and resource, and in which unit.")
     for pod in pods:
         if pod.spec.node_name and pod.is_finished:
             continue
         labels = _labels(pod)
-        for amount in state.facts(pod).without_node_names.derived(_amounts_of, pod):
-            line = f"{amount.family}{{{labels},{amount.text}\n"
-            if amount.family == "kube_pod_resource_request":
+        for family, amount in state.facts(pod).without_node_names.derived(_amounts_of, pod):
+            line = f"{family}{{{labels},{amount}\n"
+            if family == _REQUEST:
                 yield line
             else:
                 limits.append(line)
-    yield from _header("kube_pod_resource_limit")
+    yield from _header(_LIMIT, "What pods may use at most, by pod and resource, and in which unit.")
     yield from limits
 
 
-def _header(family: str) -> tuple[str, str]:
-    return f"# HELP {family} {_FAMILIES[family]}\n", f"# TYPE {family} gauge\n"
+def _header(family: str, help: str) -> tuple[str, str]:
+    return f"# HELP {family} [STABLE] {help}\n", f"# TYPE {family} gauge\n"
 
 
 def _labels(pod: Pod) -> str:
@@ -134,10 +116,11 @@ def _labels(pod: Pod) -> str:
     return ",".join(f'{label}="{value}"' for label, value in names.items())
 
 
-def _amounts_of(pod: Pod) -> tuple[_Amount, ...]:
-    totals = {"kube_pod_resource_request": pod_requests(pod), "kube_pod_resource_limit": _limits(pod)}
+def _amounts_of(pod: Pod) -> tuple[tuple[str, str], ...]:
+    """By family, the ends of a pod's lines, which are the same for all equivalent pods."""
+    totals = {_REQUEST: pod_requests(pod), _LIMIT: _limits(pod)}
     return tuple(
-        _Amount(family, f'resource="{escaped(name)}",unit="{_unit(name)}"}} {_number(amount)}')
+        (family, f'resource="{escaped(name)}",unit="{_unit(name)}"}} {_number(amount)}')
         for family, amounts in totals.items()
         for name, amount in amounts.items()
         if amount.amount

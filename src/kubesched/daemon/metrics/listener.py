@@ -9,6 +9,7 @@ from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
+from kubesched.daemon.live_client import ClientObserver
 from kubesched.daemon.metrics.family import LabelValues, alike
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision
@@ -279,12 +280,11 @@ class SchedulerMetrics(SchedulerListener):
         self._family(metric).child(*labels).observe(seconds)
 
 
-class ClientMetrics:
-    """A `ClientObserver` that counts."""
+class ClientMetrics(ClientObserver):
+    """Counts and times what is written to the API server."""
 
     def __init__(self, registry: MetricsRegistry, clock: Callable[[], float]) -> None:
-        """`clock` has seconds for durations."""
-        self.now = clock
+        super().__init__(clock)
         self._calls = registry.family("scheduler_async_api_call_execution_total")
         self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds")
         self._written = registry.batch(self._count_written)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -67,7 +68,8 @@ class Authenticator:
         if not name:
             return None
         uid = next((headers[header] for header in known.uid_headers if headers.get(header)), "")
-        groups = [value for header in known.group_headers for value in _all(headers, header)]
+        wanted = [header.lower() for header in known.group_headers]
+        groups = [value for each in wanted for header, value in headers.items() if header.lower() == each]
         return _authenticated(UserInfo(name, uid, tuple(groups), tuple(_extra(headers, known.extra_prefixes))))
 
 
@@ -92,10 +94,6 @@ def _extra(headers: Mapping[str, str], prefixes: Sequence[str]) -> list[tuple[st
                 key = unquote(header[len(prefix) :].lower())
                 found[key] = (*found.get(key, ()), value)
     return list(found.items())
-
-
-def _all(headers: Mapping[str, str], name: str) -> list[str]:
-    return [value for header, value in headers.items() if header.lower() == name.lower()]
 
 
 def _attributes(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[str]:
@@ -151,10 +149,6 @@ class Authorities(msgspec.Struct, frozen=True):
         return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
 
 
-class _ConfigMap(msgspec.Struct):
-    data: dict[str, str] = {}
-
-
 class AuthoritySource:
     """Reads the authorities from flags, files and the cluster, and reads them again from time to time."""
 
@@ -163,7 +157,7 @@ class AuthoritySource:
         self._options = options
         self._api = None if options.authentication_skip_lookup else api
         self._on_change = on_change
-        self._looked_up = _ConfigMap()
+        self._looked_up: dict[str, str] = {}
         self.current = Authorities()
 
     async def start(self) -> None:
@@ -187,7 +181,8 @@ class AuthoritySource:
             return
         try:
             async with asyncio.timeout(SECONDS):
-                self._looked_up = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=_ConfigMap)
+                found = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=dict[str, Any])
+                self._looked_up = msgspec.convert(found.get("data", {}), dict[str, str])
         except Exception as error:
             why = str(error) or f"no answer within {SECONDS:g}s"
             if first and not self._options.authentication_tolerate_lookup_failure:
@@ -205,7 +200,7 @@ class AuthoritySource:
             self._on_change(found)
 
     def _read(self) -> Authorities:
-        options, data = self._options, self._looked_up.data
+        options, data = self._options, self._looked_up
         client_ca = _file(options.client_ca_file, "--client-ca-file") or _pem(data, "client-ca-file")
         proxy_ca = _file(options.requestheader_client_ca_file, "--requestheader-client-ca-file")
 

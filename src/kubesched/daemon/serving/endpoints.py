@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -46,8 +46,7 @@ def shutdown_check(is_stopping: Callable[[], bool]) -> HealthCheck:
 
 
 def handlers_check(are_synced: Callable[[], bool]) -> HealthCheck:
-    problem = "handlers are not fully synchronized"
-    return HealthCheck("sched-handler-sync", lambda: None if are_synced() else problem)
+    return HealthCheck("sched-handler-sync", lambda: None if are_synced() else "handlers are not fully synchronized")
 
 
 def informers_check(not_synced: Callable[[], Sequence[str]]) -> HealthCheck:
@@ -76,58 +75,44 @@ def skipped_check(skipped: Callable[[], int]) -> HealthCheck:
     return HealthCheck("objects-handled", lambda: None, remark)
 
 
-class HealthReport(NamedTuple):
-    """The response to a probe."""
-
-    healthy: bool
-    text: str
+Observe = Callable[[str, str, bool], None]
+"""Called with the name of a check, that of its endpoint, and whether it passed."""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthEndpoint:
-    """All checks of one path. `observe` is called with the name and the outcome of each."""
+def health_report(
+    endpoint: str,
+    checks: Sequence[HealthCheck],
+    *,
+    excluded: Iterable[str] = (),
+    verbose: bool = False,
+    observe: Observe = lambda check, endpoint, passed: None,
+) -> tuple[bool, str]:
+    """Whether all checks but the excluded ones pass, and the answer to a probe.
 
-    name: str
-    checks: tuple[HealthCheck, ...] = (PING,)
-    observe: Callable[[str, str, bool], None] = lambda check, endpoint, passed: None
-
-    def report(self, *, excluded: Iterable[str] = (), verbose: bool = False) -> HealthReport:
-        """Make all checks but those that are excluded. Why one failed is confidential, so only the log has it."""
-        left_out = set(excluded)
-        lines, failures = [], {}
-        for check in self.checks:
-            if check.name in left_out:
-                lines.append(f"[+]{check.name} excluded: ok")
-                continue
-            problem = check.problem()
-            self.observe(check.name, self.name, problem is None)
-            if problem is None:
-                remark = check.remark()
-                lines.append(f"[+]{check.name} ok{remark and f': {remark}'}")
-            else:
-                lines.append(f"[-]{check.name} failed: reason withheld")
-                failures[check.name] = problem
-        if unknown := sorted(left_out - {check.name for check in self.checks}):
-            quoted = ",".join(f'"{name}"' for name in unknown)
-            lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
-        if failures:
-            log.info("Health check failed", v=2, endpoint=self.name, **failures)
-            return HealthReport(False, "\n".join([*lines, f"{self.name} check failed\n"]))
-        if not verbose:
-            return HealthReport(True, "ok")
-        return HealthReport(True, "\n".join([*lines, f"{self.name} check passed\n"]))
-
-    def report_one(self, name: str) -> HealthReport | None:
-        """One check by name; None if there is none of that name."""
-        for check in self.checks:
-            if check.name == name:
-                problem = check.problem()
-                return (
-                    HealthReport(True, "ok")
-                    if problem is None
-                    else HealthReport(False, f"internal server error: {problem}\n")
-                )
-        return None
+    Why a check failed is confidential, so only the log has it.
+    """
+    left_out = set(excluded)
+    lines, failures = [], {}
+    for check in checks:
+        if check.name in left_out:
+            lines.append(f"[+]{check.name} excluded: ok")
+            continue
+        problem = check.problem()
+        observe(check.name, endpoint, problem is None)
+        if problem is None:
+            remark = check.remark()
+            lines.append(f"[+]{check.name} ok{remark and f': {remark}'}")
+        else:
+            lines.append(f"[-]{check.name} failed: reason withheld")
+            failures[check.name] = problem
+    if unknown := sorted(left_out - {check.name for check in checks}):
+        quoted = ",".join(f'"{name}"' for name in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
+    if failures:
+        log.info("Health check failed", v=2, endpoint=endpoint, **failures)
+    if not failures and not verbose:
+        return True, "ok"
+    return not failures, "\n".join([*lines, f"{endpoint} check {'failed' if failures else 'passed'}\n"])
 
 
 _LINES_AT_ONCE = 500
@@ -186,7 +171,7 @@ class Endpoints:
             "/metrics/slis": self._slis,
         }
         for name, checks in (("healthz", served.healthz), ("livez", served.livez), ("readyz", served.readyz)):
-            self._add_health(HealthEndpoint(name, checks or (PING,), self._checked))
+            self._add_health(name, checks or (PING,))
         if served.gates["ComponentFlagz"]:
             self.routes["/flagz"] = self._flagz
         if served.gates["ComponentStatusz"]:
@@ -213,19 +198,20 @@ class Endpoints:
 
     # -- health -------------------------------------------------------------------------------------------------------
 
-    def _add_health(self, endpoint: HealthEndpoint) -> None:
+    def _add_health(self, endpoint: str, checks: tuple[HealthCheck, ...]) -> None:
         async def all_checks(request: web.Request) -> web.Response:
-            excluded = request.query.getall("exclude", [])
-            return _healthy_or_not(endpoint.report(excluded=excluded, verbose="verbose" in request.query))
+            excluded, verbose = request.query.getall("exclude", []), "verbose" in request.query
+            return _healthy_or_not(
+                *health_report(endpoint, checks, excluded=excluded, verbose=verbose, observe=self._checked)
+            )
 
         async def one_check(request: web.Request) -> web.Response:
-            report = endpoint.report_one(request.path.rpartition("/")[2])
-            assert report is not None
-            return _healthy_or_not(report)
+            problem = by_path[request.path].problem()
+            return _healthy_or_not(problem is None, f"internal server error: {problem}\n" if problem else "ok")
 
-        self.routes[f"/{endpoint.name}"] = all_checks
-        for check in endpoint.checks:
-            self.routes[f"/{endpoint.name}/{check.name}"] = one_check
+        by_path = {f"/{endpoint}/{check.name}": check for check in checks}
+        self.routes[f"/{endpoint}"] = all_checks
+        self.routes |= dict.fromkeys(by_path, one_check)
 
     def _checked(self, check: str, endpoint: str, passed: bool) -> None:
         self._checks["kubernetes_healthcheck"].child(check, endpoint).set(passed)
@@ -338,8 +324,8 @@ async def _with_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.pop("Server", None)
 
 
-def _healthy_or_not(report: HealthReport) -> web.Response:
-    return web.Response(status=200 if report.healthy else 500, text=report.text, headers=_NO_SNIFFING)
+def _healthy_or_not(is_healthy: bool, text: str) -> web.Response:
+    return web.Response(status=200 if is_healthy else 500, text=text, headers=_NO_SNIFFING)
 
 
 def _wants_object(request: web.Request, kind: str) -> bool:

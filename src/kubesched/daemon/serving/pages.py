@@ -42,21 +42,20 @@ def flagz_object(flags: Mapping[str, str]) -> dict[str, Any]:
 
 
 def statusz_text(started: datetime.datetime, now: datetime.datetime, paths: Sequence[str]) -> str:
-    info = VersionInfo()
-    return "\n".join(
-        [
-            f"\n{COMPONENT} statusz",
-            _WARNING,
-            "",
-            f"Started: {started:%a %b %e %H:%M:%S %Z %Y}",
-            f"Up: {_uptime(now - started)}",
-            f"Go version: {info.go_version}",
-            f"Binary version: {info.git_version.removeprefix('v')}",
-            f"Emulation version: {_emulated()}",
-            f"Paths: {' '.join(paths)}",
-            "",
-        ]
-    )
+    status = statusz_object(started, now, paths)
+    minutes, seconds = divmod(status["uptimeSeconds"], 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"""
+{COMPONENT} statusz
+{_WARNING}
+
+Started: {started:%a %b %e %H:%M:%S %Z %Y}
+Up: {hours} hr {minutes:02} min {seconds:02} sec
+Go version: {status["goVersion"]}
+Binary version: {status["binaryVersion"]}
+Emulation version: {status["emulationVersion"]}
+Paths: {" ".join(paths)}
+"""
 
 
 def statusz_object(started: datetime.datetime, now: datetime.datetime, paths: Sequence[str]) -> dict[str, Any]:
@@ -69,19 +68,9 @@ def statusz_object(started: datetime.datetime, now: datetime.datetime, paths: Se
         "uptimeSeconds": int((now - started).total_seconds()),
         "goVersion": info.go_version,
         "binaryVersion": info.git_version.removeprefix("v"),
-        "emulationVersion": _emulated(),
+        "emulationVersion": f"{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1]}",
         "paths": list(paths),
     }
-
-
-def _emulated() -> str:
-    return f"{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1]}"
-
-
-def _uptime(up: datetime.timedelta) -> str:
-    minutes, seconds = divmod(int(up.total_seconds()), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} hr {minutes:02} min {seconds:02} sec"
 
 
 _LONGEST_PROFILE = 300.0

@@ -7,7 +7,7 @@ import datetime
 import html
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
@@ -105,15 +105,11 @@ def require_authorization(
         if decision.allowed:
             return None
         log.info("Forbidden", v=4, URI=request.path_qs, reason=decision.reason)
-        forbidden = ApiError(403, "Forbidden", _forbidden(user, verb, request.path, decision.reason))
-        return status_response(forbidden, details={})
+        message = _harmless(f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"')
+        message += f": {decision.reason}" if decision.reason else ""
+        return status_response(ApiError(403, "Forbidden", message), details={})
 
     return check
-
-
-def _forbidden(user: UserInfo, verb: str, path: str, reason: str) -> str:
-    message = _harmless(f'User "{user.name}" cannot {verb} path "{path}"')
-    return f"forbidden: {message}: {reason}" if reason else f"forbidden: {message}"
 
 
 def _harmless(text: str) -> str:
@@ -200,6 +196,12 @@ class SecureServer:
             self._ports.append(_Port(options.ui_port, page.application(behind, self._tls.has_certificate_for)))
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 
+    async def __aenter__(self) -> None:
+        await self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
     @property
     def port(self) -> int:
         """The secure port, once there is one."""
@@ -284,25 +286,16 @@ def _default_certificate(options: Options, now: datetime.datetime) -> ServedCert
         raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
 
 
-def _table() -> Iterator[tuple[str, str]]:
-    text = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8")
-    for line in text.splitlines()[1:]:
-        name, openssl_name = line.split("\t")
-        yield name, openssl_name
-
-
-OPENSSL_NAMES = dict(_table())
+_CIPHERS = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8")
+OPENSSL_NAMES: dict[str, str] = dict(line.split("\t") for line in _CIPHERS.splitlines()[1:])
+"""What OpenSSL calls a cipher suite, by its IANA name."""
 ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 """The suites of TLS 1.3, which cannot be chosen."""
 
 
 def openssl_ciphers(names: Iterable[str]) -> str:
     """What OpenSSL calls a choice of suites; OptionsError for a name that is not known."""
-    chosen = []
-    for name in names:
-        if name in ALWAYS_ON:
-            continue
-        if name not in OPENSSL_NAMES:
-            raise OptionsError(f"Cipher suite {name} not supported or doesn't exist")
-        chosen.append(OPENSSL_NAMES[name])
-    return ":".join(dict.fromkeys(chosen))
+    chosen = [name for name in names if name not in ALWAYS_ON]
+    if unknown := [name for name in chosen if name not in OPENSSL_NAMES]:
+        raise OptionsError(f"Cipher suite {unknown[0]} not supported or doesn't exist")
+    return ":".join(dict.fromkeys(OPENSSL_NAMES[name] for name in chosen))
