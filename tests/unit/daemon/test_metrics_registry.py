@@ -10,8 +10,15 @@ from kubesched.cel.values import show_double
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.client import RestClientMetrics, WorkQueueMetrics
-from kubesched.daemon.metrics.family import CLIENT, HEALTH, PROCESS, SCHEDULER
-from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists, registry_of
+from kubesched.daemon.metrics.registry import (
+    CLIENT,
+    HEALTH,
+    PROCESS,
+    SCHEDULER,
+    MetricsRegistry,
+    allow_lists,
+    registry_of,
+)
 from kubesched.daemon.options import parse_options
 
 EVERY_GATE = FeatureGates({"SchedulerAsyncAPICalls": True, "GenericWorkload": True})

@@ -18,8 +18,7 @@ from kubesched.api.custom import read_custom
 from kubesched.cli import main
 from kubesched.config.features import GATES_BY_FIELD
 from kubesched.daemon.feature_gates import GATES, NOT_FOLLOWED, FeatureGates
-from kubesched.daemon.metrics.family import CLIENT, HEALTH, OWN, PROCESS, SCHEDULER
-from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.metrics.registry import CLIENT, HEALTH, OWN, PROCESS, SCHEDULER, MetricsRegistry
 from kubesched.daemon.options import FLAGS, Options, parse_options
 from kubesched.daemon.serving.endpoints import Endpoints, Served
 from kubesched.framework.cycle import Cycle

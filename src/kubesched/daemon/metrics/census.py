@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from kubesched.api.pod import Container, Pod, ResourceRequirements
 from kubesched.api.quantity import Quantity
 from kubesched.api.requests import pod_requests
-from kubesched.daemon.metrics.family import escaped
-from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.metrics.registry import MetricsRegistry, escaped
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.scheduler.scheduler import Scheduler

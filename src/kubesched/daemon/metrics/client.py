@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from kubesched.daemon.metrics.family import LabelValues, alike
-from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.metrics.registry import LabelValues, MetricsRegistry, alike
 from kubesched.kube.observer import Observer, QueueObserver
 
 Answered = tuple[LabelValues, float | None]

@@ -17,8 +17,7 @@ from prometheus_client import ProcessCollector
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.log import Log
-from kubesched.daemon.metrics.family import CONTENT_TYPE, HEALTH, MetricFamily, exposition
-from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.metrics.registry import CONTENT_TYPE, HEALTH, MetricFamily, MetricsRegistry, exposition
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving import pages
 from kubesched.daemon.serving.connections import HEAD_SECONDS
