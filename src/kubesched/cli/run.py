@@ -19,7 +19,7 @@ class _Run(click.Command):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         return [
             CompletionItem(f"--{name}", help=flag.help)
-            for name, flag in FLAGS.flags.items()
+            for name, flag in FLAGS.items()
             if f"--{name}".startswith(incomplete)
         ]
 

@@ -26,9 +26,7 @@ POLICY_KEY = "policy.cfg"
 """Where in a config map the Policy is."""
 
 _LEADER_ELECTION = {
-    name: name.removeprefix("leader-elect-").replace("-", "_")
-    for name in FLAGS.flags
-    if name.startswith("leader-elect")
+    name: name.removeprefix("leader-elect-").replace("-", "_") for name in FLAGS if name.startswith("leader-elect")
 }
 _CLIENT_CONNECTION = {
     "kubeconfig": "kubeconfig",
@@ -152,4 +150,4 @@ def _ignored(options: Options) -> list[str]:
     if not options.config:
         return []
     names = sorted({*_TOP_LEVEL, *_CLIENT_CONNECTION} & options.given)
-    return [f"--{name} is ignored: the file of --config decides" for name in names if not FLAGS.flags[name].warning]
+    return [f"--{name} is ignored: the file of --config decides" for name in names if not FLAGS[name].warning]

@@ -51,7 +51,7 @@ def recorded(of: str) -> int:
 
 
 def flags_of(group: str) -> int:
-    return sum(flag.group == group for flag in FLAGS.flags.values())
+    return sum(flag.group == group for flag in FLAGS.values())
 
 
 COUNTS: dict[str, Callable[[], int]] = {

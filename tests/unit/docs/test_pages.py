@@ -51,7 +51,7 @@ KUBESCHED: dict[str, click.Command] = {
     name: getattr(import_module(f"kubesched.cli.{name.replace('-', '_')}"), name.replace("-", "_"))
     for name in main.COMMANDS
 }
-RUN_FLAGS = {f"--{name}" for name in FLAGS.flags}
+RUN_FLAGS = {f"--{name}" for name in FLAGS}
 EVERY_FLAG = RUN_FLAGS.union(*(options_of(command) for command in KUBESCHED.values()))
 FLAGS_OF = {"docs/operating.md": RUN_FLAGS, "docs/sandbox.md": options_of(KUBESCHED["sandbox"])}
 """Pages about one command; elsewhere any command's flags may be mentioned."""
