@@ -17,7 +17,7 @@ TLS_VERSIONS = {
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
 _REQUEST_HEADERS = ("username-headers", "group-headers", "extra-headers-prefix", "allowed-names", "uid-headers")
-"""What follows `requestheader-` in the names of flags."""
+"""The flags that list headers, without `requestheader-`."""
 
 
 class OptionsError(UserError):
@@ -28,7 +28,7 @@ class OptionsError(UserError):
 
 
 def read_bytes(file: str, flag: str) -> bytes:
-    """What is in the file that a flag names. OptionsError if it cannot be read."""
+    """The content of the file that a flag names. OptionsError if it cannot be read."""
     try:
         return Path(file).read_bytes()
     except OSError as error:
@@ -36,7 +36,7 @@ def read_bytes(file: str, flag: str) -> bytes:
 
 
 def read_text(file: str, flag: str) -> str:
-    """The same as text."""
+    """The same content as text."""
     try:
         return read_bytes(file, flag).decode()
     except UnicodeDecodeError:
@@ -44,7 +44,7 @@ def read_text(file: str, flag: str) -> str:
 
 
 def mistakes_in(options: Options) -> list[str]:
-    """All that is wrong with the flags, apart from the configuration they lead to."""
+    """All mistakes in the flags, apart from the configuration that they lead to."""
     return [*_versions(options), *_serving(options), *_authentication(options), *_metrics(options)]
 
 
@@ -107,7 +107,7 @@ def _versions(options: Options) -> Iterator[str]:
 
 
 def mistakes_in_logging(options: Options, gates: FeatureGates) -> Iterator[str]:
-    """What is wrong with the flags about logging, which are checked before all others."""
+    """Mistakes in the flags about logging, which are checked before all others."""
     if options.log_flush_frequency <= 0:
         yield f'flushFrequency: Invalid value: "{options.log_flush_frequency}": Must be greater than zero'
     if options.logging_format not in ("text", "json"):

@@ -23,7 +23,7 @@ from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.recording import open_private
 
 POLICY_KEY = "policy.cfg"
-"""Where in a config map the Policy is."""
+"""The key of a config map that holds the Policy."""
 
 _LEADER_ELECTION = {
     name: name.removeprefix("leader-elect-").replace("-", "_") for name in FLAGS if name.startswith("leader-elect")
@@ -39,7 +39,7 @@ _TOP_LEVEL = {"profiling": "enable_profiling", "contention-profiling": "enable_c
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """All that is to be known before anything is started."""
+    """Everything that the daemon is started with."""
 
     options: Options
     configuration: config.SchedulerConfiguration
@@ -83,7 +83,7 @@ def completed(options: Options) -> Completed:
 
 
 def with_policy(before: Completed, text: str, *, source: str) -> Completed:
-    """The same with the profiles and extenders of a legacy Policy, which takes the place of all others."""
+    """The settings with the profiles and extenders of a legacy Policy, which replace all others."""
     translation = translate(text, source=source)
     configuration = msgspec.structs.replace(
         before.configuration,
@@ -107,7 +107,7 @@ def write_configuration(what: Completed) -> Path:
 
 
 def _as_run(configuration: config.SchedulerConfiguration) -> config.SchedulerConfiguration:
-    """What is left of a configuration once plugins are made of it: arguments of those that are enabled, by name."""
+    """The configuration without the arguments of plugins that are not enabled."""
     registry = all_plugins()
     context = PluginContext(features=configuration.features, now=time.time)
     profiles = []
@@ -140,7 +140,7 @@ def _configuration(options: Options, features: Features) -> config.SchedulerConf
 
 
 def _given(options: Options, fields: dict[str, str]) -> dict[str, Any]:
-    """What the command line says, by the names of the fields it is for."""
+    """The values that the command line gives, by the fields of the configuration that they set."""
     given = {field: flag.replace("-", "_") for flag, field in fields.items() if flag in options.given}
     return {field: getattr(options, name) for field, name in given.items()}
 

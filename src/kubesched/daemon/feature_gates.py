@@ -18,7 +18,7 @@ COMPONENT = "kube"
 
 
 class FeatureStage(StrEnum):
-    """How far a feature has come."""
+    """The stage of a feature."""
 
     ALPHA = "ALPHA"
     BETA = "BETA"
@@ -27,7 +27,7 @@ class FeatureStage(StrEnum):
 
 
 class Gate(NamedTuple):
-    """What is known of a feature: its stage, whether it is on, and whether that can be changed."""
+    """A feature: its stage, whether it is on, and whether that can be changed."""
 
     stage: FeatureStage
     default: bool
@@ -114,7 +114,7 @@ def _mistakes(settings: Mapping[str, bool]) -> Iterator[str]:
 
 
 def _resolved(settings: Mapping[str, bool]) -> dict[str, bool]:
-    """What is said of a gate by name goes before what is said of all alpha or all beta gates."""
+    """The value of every gate. A gate that is set by name goes before AllAlpha and AllBeta."""
     values = {name: gate.default for name, gate in GATES.items()}
     for all_of_them, stage in ALL_OF_A_STAGE.items():
         if all_of_them in settings:
@@ -161,7 +161,7 @@ _GO_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class VersionInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """What `--version=raw` and the build info metric say."""
+    """The version, as `--version=raw` and the build info metric show it."""
 
     major: str = str(KUBERNETES_MINOR[0])
     minor: str = str(KUBERNETES_MINOR[1])
@@ -176,7 +176,7 @@ class VersionInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def version_text(wanted: str) -> str | None:
-    """What `--version` prints for a value of the flag; None if there is nothing to print."""
+    """The text that `--version` prints for a value of the flag; None for `false`."""
     if wanted == "false":
         return None
     if wanted == "raw":

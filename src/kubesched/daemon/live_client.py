@@ -1,4 +1,4 @@
-"""What plugins and the scheduler read and write, as requests to the API server."""
+"""The client that turns reads and writes of the scheduler and its plugins into requests to the API server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _NodeName(msgspec.Struct, rename="camel"):
 
 
 class _WhereItIs(msgspec.Struct):
-    """All that is asked about a pod in doubt: whatever else is in it may be of another shape than we know."""
+    """The fields of a pod that are read in doubt: all others may be of a shape that is not known here."""
 
     metadata: _Uid
     spec: _NodeName
@@ -179,7 +179,7 @@ class LiveClient(ClusterClient):
         return False
 
     async def _node_now(self, pod: Pod) -> str | None:
-        """Where the very same pod is now, perhaps nowhere; None if it is gone."""
+        """The node of the pod with this uid now, empty if it is not bound; None if the pod is gone."""
         path = PODS.path_of(namespace=pod.namespace, name=pod.name)
 
         async def ask() -> _WhereItIs:

@@ -36,7 +36,7 @@ def level_of(verbosity: int) -> int:
 
 
 def verbosity_of(level: int) -> int:
-    """The opposite; 0 for warnings and errors."""
+    """The verbosity of records of this level; 0 for warnings and errors."""
     found = _VERBOSITIES.get(level)
     if found is not None:
         return found
@@ -47,7 +47,7 @@ VALUES = "structured_values"
 """The attribute of a record that has its values."""
 
 _SELF = 2
-"""Who calls is one step further up than where the standard library looks."""
+"""The stack level of the caller: one further up than where the standard library looks."""
 
 
 class Log:
@@ -86,11 +86,11 @@ class Log:
 
 
 _OWN = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName", VALUES})
-"""What every record has; all else was given by the caller."""
+"""Attributes that every record has; the caller gave all others."""
 
 
 def values_of(record: logging.LogRecord) -> dict[str, Any] | None:
-    """What a record says besides its message; None if it is plain text."""
+    """The values of a record; None if it is plain text."""
     values: dict[str, Any] | None = getattr(record, VALUES, None)
     if values is not None:
         return values
@@ -222,7 +222,7 @@ class Logging:
         self.set_verbosity(verbosity)
 
     def set_verbosity(self, verbosity: int) -> None:
-        """How much is logged from now on, but for files that have a verbosity of their own."""
+        """Log up to this verbosity from now on, but for files that have a verbosity of their own."""
         logging.getLogger(OURS).setLevel(level_of(verbosity))
         for name in list(logging.root.manager.loggerDict):
             if name.startswith(f"{OURS}.") and (own := self._own_verbosity(name)) is not None:

@@ -48,7 +48,7 @@ log = Log(__name__)
 
 @dataclass(eq=False, kw_only=True)
 class Replica:
-    """All that schedules, once it is its turn. It lives on one event loop, where nothing else can keep it waiting."""
+    """A scheduler and everything that it needs on a live cluster. It has an event loop to itself."""
 
     scheduler: Scheduler
     loop: SchedulingLoop
@@ -135,7 +135,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What broke first: the others only followed."""
+    """The first error of a group: the others only followed."""
     error = several.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
@@ -156,7 +156,7 @@ async def _done_before(stopping: asyncio.Event, work: Coroutine[Any, Any, None])
 
 
 def settings_of(options: Options) -> SchedulerSettings:
-    """What flags say about the scheduler itself."""
+    """The settings of the scheduler that flags decide."""
     return SchedulerSettings(
         clock=time.monotonic,
         draw=random.randrange,
@@ -245,7 +245,7 @@ def build_replica(
 
 
 def log_and_count_recording_error(registry: MetricsRegistry) -> Callable[[Exception], None]:
-    """What to do about a recording that has ended because it could not be written."""
+    """A callback for a recording that ended because it could not be written."""
     errors = registry.family("kubesched_recording_errors_total")
     errors.child().inc(0)
 

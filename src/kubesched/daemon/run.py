@@ -86,7 +86,7 @@ def _refuse(error: UserError) -> int:
 
 
 def options_or_exit_code(arguments: Sequence[str], command: str, out: TextIO, err: TextIO) -> Options | int:
-    """What to run with; or, if help, the version or a mistake is all there is to print, the code to exit with."""
+    """The options; or the exit code, after help, the version or a mistake was printed."""
     width = shutil.get_terminal_size((0, 0)).columns
     try:
         options = parse_options(arguments, command)

@@ -1,4 +1,4 @@
-"""What the main thread does for a replica that schedules in a thread of its own: the lease, endpoints, signals.
+"""The main thread of a daemon, which has the lease, the endpoints and the signals, and the thread that schedules.
 
 A scheduler may be busy for seconds without a pause, with a plugin that computes: so the main thread never waits for it.
 """
@@ -12,7 +12,6 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from types import TracebackType
 from typing import Any, TypeVar
 
 import uvloop
@@ -66,20 +65,18 @@ class OwnThread:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.post(self._loop.stop)
         self._thread.join(self._patience)
         if self._thread.is_alive():
             log.error("A thread did not end in time and is left behind", thread=self._thread.name)
 
     def post(self, function: Callable[..., object], *args: object) -> None:
-        """Have it called there, soon."""
+        """Call it in the thread, soon."""
         self._loop.call_soon_threadsafe(function, *args)
 
     async def call(self, function: Callable[[], T]) -> T:
-        """What it returns when called there, between two things that happen there."""
+        """Call it in the thread, between two of its callbacks, and return its answer."""
 
         async def called() -> T:
             return function()
@@ -132,7 +129,7 @@ class OwnThread:
 
 
 async def _end_what_is_left() -> None:
-    """What nobody waits for, such as a connection that is being hung up, ends while there is a loop to end in."""
+    """End tasks that nobody waits for, such as a connection that is being hung up, while there is a loop to end in."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

@@ -29,7 +29,7 @@ class ListenError(UserError):
 
 
 class HttpServer:
-    """One aiohttp application, or plain server, on one address."""
+    """An aiohttp application, or a plain server, on an address."""
 
     def __init__(
         self,

@@ -185,7 +185,7 @@ def _named(kind: str, name: str, namespace: str = "", subresource: str = "") -> 
 
 
 def _name_in(kind: str, obj: Json, subresource: str = "") -> str:
-    """The same for an object that is given whole; one that has no name yet says what its name begins with."""
+    """The name of an object that is given whole; its `generateName` if it has no name yet."""
     meta = obj["metadata"]
     return _named(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
 
@@ -205,7 +205,7 @@ def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:
 
 
 def described(attempt: Attempt) -> dict[str, Any]:
-    """What was decided, and by which draw."""
+    """The decision of an attempt, and its draw."""
     decision = attempt.decision
     return {
         "phase": attempt.state.phase,

@@ -43,7 +43,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "call": ("verb", "object"),
     "finished": ("pod", "attempt", "outcome"),
 }
-"""All that a recording can have, and what must be said about each."""
+"""Every kind of entry, and the fields that it must have."""
 _ANSWERED = ("get", "create", "replace", "patch")
 """Calls whose answer is an object."""
 
@@ -53,7 +53,7 @@ class ReplayError(UserError):
 
 
 class ReplayDifference(NamedTuple):
-    """Where the replay went another way."""
+    """A step at which the replay went another way."""
 
     line: int
     time: float
@@ -66,7 +66,7 @@ class ReplayDifference(NamedTuple):
 
 
 class Replay:
-    """One recording, read to its end."""
+    """The replay of one recording."""
 
     def __init__(self, lines: Iterable[str], plugins: Registry) -> None:
         self.differences: list[ReplayDifference] = []
@@ -76,7 +76,7 @@ class Replay:
         self._now = 0.0
         self._drawn = 0
         self._draws: deque[int] = deque()
-        """Those of a group, whose pods are decided all at once."""
+        """The draws of a group, whose pods are decided all at once."""
         self._popped: deque[Attempt] = deque()
         """Attempts of the pod group that was popped last, which the recording is yet to name."""
         self._entity_of: dict[int, EntityAttempt] = {}
@@ -235,7 +235,7 @@ class _RecordedClient(RecordingClient):
     def __init__(self, compare: Callable[[str, Any, Any], None]) -> None:
         self._client = ClusterClient()
         self.calls: list[Entry] = []
-        """Those of the attempt that is being finished."""
+        """The recorded calls of the attempt that is being finished."""
         self._compare = compare
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:

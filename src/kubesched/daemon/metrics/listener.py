@@ -23,7 +23,7 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 
 PERMIT_WAIT = "PermitWait"
-"""What a stopwatch calls the time that a pod waited for Permit plugins."""
+"""The name of the lap in which a pod waited for Permit plugins."""
 
 Skipped = frozenset[str]
 """The plugins that were not asked."""
@@ -54,7 +54,7 @@ def _tries(attempts: int) -> str:
 
 
 def _by_laps(attempt: EndNote) -> tuple[tuple[Any, _Texts, _Texts], tuple[float, float, tuple[float, ...]]]:
-    """What it has in common with most attempts, and what it has not."""
+    """Labels, points and statuses, which most attempts share, as the key; the seconds of this attempt."""
     about, seconds, waited, laps, _ = attempt
     if not laps:
         return (about, (), ()), (seconds, waited, ())

@@ -28,7 +28,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 
 class MetricDefinition(NamedTuple):
-    """One metric."""
+    """A row of the catalogue."""
 
     name: str
     kind: Kind
@@ -58,10 +58,10 @@ CLIENT = _GROUPS["client"]
 PROCESS = _GROUPS["process"]
 HEALTH = _GROUPS["health"]
 OWN = _GROUPS["kubesched"]
-"""What kube-scheduler does not have."""
+"""Metrics that kube-scheduler does not have."""
 
 UNEXPECTED = "unexpected"
-"""What a label says whose value is not allowed."""
+"""Takes the place of a label value that is not allowed."""
 
 
 Note = TypeVar("Note")
@@ -69,8 +69,8 @@ Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
 
 MOST_NOTES = 128
-"""How many are kept before they are counted, even if nobody wants to see the metrics. More would save little, and those
-of 128 pods take about a millisecond, for which the next pod waits."""
+"""Notes that a batch keeps before it counts them, even if nobody scrapes. More would save little, and the notes of 128
+pods take about a millisecond, for which the next pod waits."""
 
 
 class Batch(Generic[Note]):
@@ -160,7 +160,7 @@ class MetricFamily(dict[LabelValues, Any]):
         allowed: Mapping[str, frozenset[str]] | None = None,
         on_unexpected: Callable[[], None] = lambda: None,
     ) -> None:
-        """One that is not there can be used all the same, and is not shown."""
+        """A metric with `is_there=False` can be counted all the same, and is not exposed."""
         super().__init__()
         self.definition = definition
         self.is_there = is_there
@@ -284,7 +284,7 @@ class MetricsRegistry:
         self._say_what_this_is()
 
     def _family(self, definition: MetricDefinition) -> MetricFamily:
-        """One that is not shown if it was switched off or its feature is off."""
+        """The family of a definition. It is not exposed if it was disabled, or its feature gate is off."""
         return MetricFamily(
             definition,
             is_there=definition.name not in self._disabled and (not definition.gate or self._gates[definition.gate]),

@@ -1,7 +1,7 @@
-"""Who makes a request: named by a front proxy, a client certificate or a token; without them it is anonymous.
+"""The user of a request, whom a front proxy, a client certificate or a token names; without them it is anonymous.
 
-Which authorities' certificates are accepted, and which proxies may name the user, flags say. What the flags leave open,
-the cluster says: in a config map that the API server keeps for servers like this one.
+Flags name the authorities whose certificates are accepted, and the proxies that may name the user. What the flags leave
+open, a config map says that the API server keeps for servers like this one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Authenticator:
         self._proxy_cas = _certificates(authorities.proxy_ca)
 
     async def user_of(self, headers: Mapping[str, str], connection: ssl.SSLObject | None) -> UserInfo:
-        """Who it is. UnauthorizedError, or ReviewError if that cannot be found out."""
+        """The user. UnauthorizedError for bad credentials, ReviewError if the API server cannot be asked."""
         chain = _chain(connection)
         if chain and _is_issued_by(chain, self._proxy_cas) and (user := self._named_by_proxy(chain[0], headers)):
             return user
@@ -111,7 +111,7 @@ def _chain(connection: ssl.SSLObject | None) -> list[x509.Certificate]:
 
 
 def _is_issued_by(chain: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]) -> bool:
-    """Which of the authorities that a handshake accepts it was: they are not trusted in the same matters."""
+    """Whether one of these authorities issued it. A handshake accepts more: each is trusted in its own matters."""
     for certificate in chain:
         for authority in authorities:
             try:
@@ -145,7 +145,7 @@ class Authorities(msgspec.Struct, frozen=True):
 
     @property
     def both(self) -> bytes:
-        """All that a TLS handshake is to accept."""
+        """All authorities that a TLS handshake accepts."""
         return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
 
 

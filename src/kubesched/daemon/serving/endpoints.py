@@ -32,7 +32,7 @@ class HealthCheck:
     name: str
     problem: Callable[[], str | None]
     remark: Callable[[], str] = lambda: ""
-    """What to say though all is well. Anyone may read it."""
+    """Shown with ?verbose beside a check that passed. Anyone may read it."""
 
 
 PING = HealthCheck("ping", lambda: None)
@@ -66,7 +66,7 @@ def thread_check(silence: Callable[[], float]) -> HealthCheck:
 
 
 def skipped_check(skipped: Callable[[], int]) -> HealthCheck:
-    """It never fails: one object that cannot be handled is no reason to take a scheduler away from all others."""
+    """Never fails: one object that cannot be handled is no reason to take a scheduler away from all others."""
 
     def remark() -> str:
         return f"{count} objects skipped because of errors, see the log" if (count := skipped()) else ""
@@ -126,7 +126,7 @@ Call = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 async def at_once(function: Callable[[], Any]) -> Any:
-    """Here and now."""
+    """Call it in this thread."""
     return function()
 
 
@@ -136,7 +136,7 @@ def utc_now() -> datetime.datetime:
 
 @dataclass(frozen=True)
 class Served:
-    """All that the endpoints tell about."""
+    """Everything that the endpoints show."""
 
     options: Options
     configuration: SchedulerConfiguration
@@ -149,7 +149,7 @@ class Served:
     resource_lines: Callable[[], Iterable[str]] = tuple
     """The text of /metrics/resources, line by line; nothing unless this is the leader."""
     dumps: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-    """What /debug/NAME shows, as text or as JSON."""
+    """The functions whose answers /debug/NAME shows, as text or as JSON."""
     set_verbosity: Callable[[int], None] = lambda verbosity: None
     now: Callable[[], datetime.datetime] = utc_now
     call: Call = at_once

@@ -123,7 +123,7 @@ def _folded(frame: FrameType | None) -> str:
 
 
 def heap(*, stop: bool = False) -> str:
-    """Where most memory was taken since tracing began."""
+    """The lines of source that hold the most memory allocated since tracing began."""
     if stop:
         tracemalloc.stop()
         return "tracing has ended\n"

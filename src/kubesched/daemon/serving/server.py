@@ -56,7 +56,7 @@ class Authorizer:
         return relative in self._paths or relative.startswith(self._prefixes)
 
     async def may(self, user: UserInfo, verb: str, path: str) -> AccessDecision:
-        """ReviewError if that cannot be found out."""
+        """ReviewError if the API server cannot be asked."""
         if ADMINISTRATORS in user.groups or self.is_open(path):
             return AccessDecision(allowed=True)
         if self._access is None:
@@ -119,7 +119,7 @@ def _harmless(text: str) -> str:
 
 SHUTDOWN_SECONDS = 5.0
 NAME = "kube-scheduler"
-"""What files in --cert-dir are called."""
+"""The name of the files in --cert-dir."""
 
 log = Log(__name__)
 
@@ -209,7 +209,7 @@ class SecureServer:
 
     @property
     def ui_port(self) -> int:
-        """That of the page."""
+        """The port of the page."""
         return self._ports[-1].number
 
     async def start(self) -> None:
@@ -288,13 +288,13 @@ def _default_certificate(options: Options, now: datetime.datetime) -> ServedCert
 
 _CIPHERS = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8")
 OPENSSL_NAMES: dict[str, str] = dict(line.split("\t") for line in _CIPHERS.splitlines()[1:])
-"""What OpenSSL calls a cipher suite, by its IANA name."""
+"""The OpenSSL name of every cipher suite, by its IANA name."""
 ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 """The suites of TLS 1.3, which cannot be chosen."""
 
 
 def openssl_ciphers(names: Iterable[str]) -> str:
-    """What OpenSSL calls a choice of suites; OptionsError for a name that is not known."""
+    """The OpenSSL names of these suites; OptionsError for a name that is not known."""
     chosen = [name for name in names if name not in ALWAYS_ON]
     if unknown := [name for name in chosen if name not in OPENSSL_NAMES]:
         raise OptionsError(f"Cipher suite {unknown[0]} not supported or doesn't exist")
