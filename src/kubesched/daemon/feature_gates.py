@@ -40,14 +40,14 @@ class GateError(UserError):
     """Gates that cannot be set that way."""
 
 
-class FeatureGates(Mapping[str, bool]):
+class FeatureGates(dict[str, bool]):
     """All gates and their values, once the command line had its say."""
 
     def __init__(self, settings: Mapping[str, bool] | None = None) -> None:
         settings = settings or {}
         if mistakes := list(_mistakes(settings)):
             raise GateError(aggregated(mistakes))
-        self._values = _resolved(settings)
+        super().__init__(_resolved(settings))
         if mistakes := list(self._unmet_dependencies()):
             raise GateError(aggregated(mistakes))
         self.warnings = (*_warnings(settings), *self._not_followed())
@@ -67,18 +67,6 @@ class FeatureGates(Mapping[str, bool]):
             for text in texts:
                 settings.update([_setting(text)] if text else [])
         return cls(settings)
-
-    def __getitem__(self, name: str) -> bool:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def stage(self, name: str) -> FeatureStage:
-        return GATES[name].stage
 
     def _not_followed(self) -> Iterator[str]:
         names = [name for name in NOT_FOLLOWED if self[name] != GATES[name].default]

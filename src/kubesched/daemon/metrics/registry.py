@@ -21,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from kubesched.api.yaml import YamlError, documents
 from kubesched.cel.values import show_double
 from kubesched.daemon.checks import OptionsError, read_text
-from kubesched.daemon.feature_gates import COMPATIBLE_VERSIONS, FeatureGates, VersionInfo
+from kubesched.daemon.feature_gates import COMPATIBLE_VERSIONS, GATES, FeatureGates, VersionInfo
 from kubesched.daemon.options import Options
 
 Kind = Literal["counter", "gauge", "histogram"]
@@ -317,8 +317,8 @@ class MetricsRegistry:
         self.family("kubernetes_build_info").child(*(getattr(info, name) for name in info.__struct_fields__)).set(1)
         self.family("version_info").child("kube", *COMPATIBLE_VERSIONS).set(1)
         enabled = self.family("kubernetes_feature_enabled")
-        for gate in self._gates:
-            enabled.child(gate, str(self._gates.stage(gate))).set(self._gates[gate])
+        for gate, is_on in self._gates.items():
+            enabled.child(gate, str(GATES[gate].stage)).set(is_on)
         self.family("disabled_metrics_total").child().inc(len(self._disabled))
         self.on_scrape(self._count_metrics)
 
