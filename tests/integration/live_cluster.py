@@ -16,7 +16,7 @@ from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.api.quantity import parse_quantity
-from kubesched.http.tls import server_context
+from kubesched.http.listen import server_context
 from kubesched.sandbox.api import Api, ApiEvent
 from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig
 

@@ -113,7 +113,7 @@ class CopiedTree:
 def test_a_flag_is_a_row_and_a_field(tmp_path: Path) -> None:
     tree = CopiedTree(tmp_path, "Adding a flag to `kubesched run`")
     row = "\t".join(("Kubesched", "event-window", "", "duration", "How long to wait.", ""))
-    tree.insert("src/kubesched/daemon/flags/flags.tsv", f"{row}\n", after=r"^group\t.*\n")
+    tree.insert("src/kubesched/daemon/flags.tsv", f"{row}\n", after=r"^group\t.*\n")
     tree.insert(
         "src/kubesched/daemon/options.py", "\n    event_window: Duration = Duration(2)", after=r"^ +ui_port: int = 0"
     )

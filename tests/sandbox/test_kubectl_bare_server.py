@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.sandbox_server import serving_in_thread
 
-from kubesched.http.tls import server_context
+from kubesched.http.listen import server_context
 from kubesched.sandbox.http import kubeconfig, self_signed, write_kubeconfig
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on the PATH")

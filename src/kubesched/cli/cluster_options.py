@@ -19,7 +19,7 @@ from kubesched.cli.cluster_source import ClusterSource, say_configuration, sourc
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.flags.values import MULTIMAP
+from kubesched.daemon.flag_values import MULTIMAP
 from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import Profile, ProfileError, custom_resources
 from kubesched.scheduler import garbage

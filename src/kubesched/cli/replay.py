@@ -13,7 +13,7 @@ from kubesched.cli.cluster_options import TEXT, output_option
 from kubesched.cli.input import describe, refuse
 from kubesched.cli.printing import BAD, GOOD, console, print_plain, table
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.recording.replay import Replay, ReplayDifference, ReplayError
+from kubesched.scheduler.replay import Replay, ReplayDifference, ReplayError
 
 MOST_ROWS = 40
 

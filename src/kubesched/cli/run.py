@@ -7,7 +7,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem
 
-from kubesched.daemon.flags.parsing import FLAGS
+from kubesched.daemon.options import FLAGS
 from kubesched.daemon.page import ObservedReplica
 from kubesched.daemon.run import main
 from kubesched.daemon.serving.server import ServedPage
@@ -19,7 +19,7 @@ class _Run(click.Command):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         return [
             CompletionItem(f"--{name}", help=flag.help)
-            for name, flag in FLAGS.flags.items()
+            for name, flag in FLAGS.items()
             if f"--{name}".startswith(incomplete)
         ]
 

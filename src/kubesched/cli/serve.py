@@ -25,7 +25,7 @@ from kubesched.cli.cluster_source import ClusterSource, DurationType, source_opt
 from kubesched.config import Features
 from kubesched.framework.budget import LIMIT, Budget
 from kubesched.http.access import BearerToken, check_exposure
-from kubesched.http.tls import tls_context
+from kubesched.http.listen import tls_context
 from kubesched.scheduler import garbage
 from kubesched.serve.server import LARGEST_BODY, MOST_AT_ONCE, QuestionServer, ServiceSettings
 from kubesched.simulate.cluster import ClusterModel

@@ -40,7 +40,7 @@ from kubesched.cli.printing import (
     table,
 )
 from kubesched.config import Features
-from kubesched.scheduler.recording.recording import open_recording
+from kubesched.scheduler.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.manifests import Manifests
 from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of, moment, title_of

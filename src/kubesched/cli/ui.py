@@ -23,7 +23,7 @@ from kubesched.cli.printing import console
 from kubesched.config import Features
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler import garbage
-from kubesched.scheduler.recording.replay import ReplayError
+from kubesched.scheduler.replay import ReplayError
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources import observe_following, observe_manifests

@@ -46,7 +46,7 @@ class CacheComparer:
         self._soon = asyncio.Event()
 
     async def run(self) -> None:
-        """For ever."""
+        """Compare every 15 minutes, and after `compare_soon`, for ever."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(COMPARE_EVERY):
@@ -172,7 +172,7 @@ def _node_of(scheduler: Scheduler, pod: Pod) -> str:
 
 
 def queue_dump(scheduler: Scheduler) -> dict[str, Any]:
-    """Which pods wait where, and why."""
+    """The pods in each place of the queue, with the plugins that rejected them."""
     queue = scheduler.queue
     return {
         "active": [_queued(each) for each in queue.active()],
@@ -184,7 +184,7 @@ def queue_dump(scheduler: Scheduler) -> dict[str, Any]:
 
 
 def state_dump(scheduler: Scheduler) -> dict[str, Any]:
-    """What the cache has about every node."""
+    """The resources and the pods of every node in the cache."""
     table, pods = scheduler.state.nodes, scheduler.state.pods
     resources = table.resources
     dump = {}
@@ -201,7 +201,7 @@ def state_dump(scheduler: Scheduler) -> dict[str, Any]:
 
 
 def nominated_dump(scheduler: Scheduler) -> dict[str, list[str]]:
-    """Which pods are nominated to which nodes."""
+    """The pods that are nominated to each node."""
     nominated = scheduler.state.nominated
     return {name: [pod.key for pod in nominated.on_node(name)] for name in sorted(nominated.nodes)}
 

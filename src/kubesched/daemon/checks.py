@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kubesched.api.errors import UserError, aggregated
-from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.feature_gates import KUBERNETES_MINOR, FeatureGates
 from kubesched.daemon.options import Options
-from kubesched.daemon.version import KUBERNETES_MINOR
 
 TLS_VERSIONS = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
@@ -17,13 +16,8 @@ TLS_VERSIONS = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
-_HEADER_FLAGS = {
-    "requestheader-username-headers": "requestheader_username_headers",
-    "requestheader-group-headers": "requestheader_group_headers",
-    "requestheader-extra-headers-prefix": "requestheader_extra_headers_prefix",
-    "requestheader-allowed-names": "requestheader_allowed_names",
-    "requestheader-uid-headers": "requestheader_uid_headers",
-}
+_REQUEST_HEADERS = ("username-headers", "group-headers", "extra-headers-prefix", "allowed-names", "uid-headers")
+"""The flags that list headers, without `requestheader-`."""
 
 
 class OptionsError(UserError):
@@ -34,7 +28,7 @@ class OptionsError(UserError):
 
 
 def read_bytes(file: str, flag: str) -> bytes:
-    """What is in the file that a flag names. OptionsError if it cannot be read."""
+    """The content of the file that a flag names. OptionsError if it cannot be read."""
     try:
         return Path(file).read_bytes()
     except OSError as error:
@@ -42,7 +36,7 @@ def read_bytes(file: str, flag: str) -> bytes:
 
 
 def read_text(file: str, flag: str) -> str:
-    """The same as text."""
+    """The same content as text."""
     try:
         return read_bytes(file, flag).decode()
     except UnicodeDecodeError:
@@ -50,7 +44,7 @@ def read_text(file: str, flag: str) -> str:
 
 
 def mistakes_in(options: Options) -> list[str]:
-    """All that is wrong with the flags, apart from the configuration they lead to."""
+    """All mistakes in the flags, apart from the configuration that they lead to."""
     return [*_versions(options), *_serving(options), *_authentication(options), *_metrics(options)]
 
 
@@ -71,8 +65,8 @@ def _serving(options: Options) -> Iterator[str]:
 
 
 def _authentication(options: Options) -> Iterator[str]:
-    for flag, field in _HEADER_FLAGS.items():
-        if any(not name.strip() for name in getattr(options, field)):
+    for flag in (f"requestheader-{name}" for name in _REQUEST_HEADERS):
+        if any(not name.strip() for name in getattr(options, flag.replace("-", "_"))):
             yield f'empty value in "{flag}"'
     uids = options.requestheader_uid_headers
     if uids and "x-remote-uid" not in (name.lower() for name in uids):
@@ -113,7 +107,7 @@ def _versions(options: Options) -> Iterator[str]:
 
 
 def mistakes_in_logging(options: Options, gates: FeatureGates) -> Iterator[str]:
-    """What is wrong with the flags about logging, which are checked before all others."""
+    """Mistakes in the flags about logging, which are checked before all others."""
     if options.log_flush_frequency <= 0:
         yield f'flushFrequency: Invalid value: "{options.log_flush_frequency}": Must be greater than zero'
     if options.logging_format not in ("text", "json"):

@@ -16,20 +16,17 @@ from kubesched.config.defaults import as_float32
 from kubesched.config.policy import translate
 from kubesched.daemon.checks import OptionsError, mistakes_in, mistakes_in_logging, read_text
 from kubesched.daemon.feature_gates import FeatureGates, GateError
-from kubesched.daemon.flags.parsing import FLAGS
-from kubesched.daemon.options import Options
+from kubesched.daemon.options import FLAGS, Options
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.recording.secrets import open_private
+from kubesched.scheduler.recording import open_private
 
 POLICY_KEY = "policy.cfg"
-"""Where in a config map the Policy is."""
+"""The key of a config map that holds the Policy."""
 
 _LEADER_ELECTION = {
-    name: name.removeprefix("leader-elect-").replace("-", "_")
-    for name in FLAGS.flags
-    if name.startswith("leader-elect")
+    name: name.removeprefix("leader-elect-").replace("-", "_") for name in FLAGS if name.startswith("leader-elect")
 }
 _CLIENT_CONNECTION = {
     "kubeconfig": "kubeconfig",
@@ -41,29 +38,16 @@ _TOP_LEVEL = {"profiling": "enable_profiling", "contention-profiling": "enable_c
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyConfigMap:
-    """A config map that holds a legacy Policy, to be read once there is a client."""
-
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Completed:
-    """All that is to be known before anything is started."""
+    """Everything that the daemon is started with."""
 
     options: Options
     configuration: config.SchedulerConfiguration
     gates: FeatureGates
-    policy: PolicyConfigMap | None = None
-    """The Policy that is still to be read: `with_policy` takes its text."""
+    awaits_policy: bool = False
+    """Whether the legacy Policy of --policy-configmap is still to be read: `with_policy` takes its text."""
     warnings: tuple[str, ...] = ()
     """Remarks to be logged once each."""
-
-    @property
-    def master(self) -> str:
-        """The API server's address, where it is not that of the kubeconfig. As upstream, --config does not undo it."""
-        return self.options.master
 
     @property
     def elects(self) -> bool:
@@ -87,17 +71,19 @@ def completed(options: Options) -> Completed:
         options=options,
         configuration=_configuration(options, Features.of(gates)),
         gates=gates,
-        policy=_policy_config_map(options),
+        # A config map goes before a file, unless the file is preferred.
+        awaits_policy=bool(options.policy_configmap)
+        and not (options.use_legacy_policy_config and options.policy_config_file),
         warnings=(*options.warnings, *_ignored(options), *gates.warnings),
     )
-    if result.policy is None and options.policy_config_file:
+    if not result.awaits_policy and options.policy_config_file:
         text = read_text(options.policy_config_file, "--policy-config-file")
         return with_policy(result, text, source=options.policy_config_file)
     return result
 
 
 def with_policy(before: Completed, text: str, *, source: str) -> Completed:
-    """The same with the profiles and extenders of a legacy Policy, which takes the place of all others."""
+    """The settings with the profiles and extenders of a legacy Policy, which replace all others."""
     translation = translate(text, source=source)
     configuration = msgspec.structs.replace(
         before.configuration,
@@ -105,7 +91,7 @@ def with_policy(before: Completed, text: str, *, source: str) -> Completed:
         extenders=translation.configuration.extenders,
     )
     notes = tuple(f"{source}: {note}" for note in translation.notes)
-    return replace(before, configuration=configuration, policy=None, warnings=(*before.warnings, *notes))
+    return replace(before, configuration=configuration, awaits_policy=False, warnings=(*before.warnings, *notes))
 
 
 def write_configuration(what: Completed) -> Path:
@@ -121,7 +107,7 @@ def write_configuration(what: Completed) -> Path:
 
 
 def _as_run(configuration: config.SchedulerConfiguration) -> config.SchedulerConfiguration:
-    """What is left of a configuration once plugins are made of it: arguments of those that are enabled, by name."""
+    """The configuration without the arguments of plugins that are not enabled."""
     registry = all_plugins()
     context = PluginContext(features=configuration.features, now=time.time)
     profiles = []
@@ -154,7 +140,7 @@ def _configuration(options: Options, features: Features) -> config.SchedulerConf
 
 
 def _given(options: Options, fields: dict[str, str]) -> dict[str, Any]:
-    """What the command line says, by the names of the fields it is for."""
+    """The values that the command line gives, by the fields of the configuration that they set."""
     given = {field: flag.replace("-", "_") for flag, field in fields.items() if flag in options.given}
     return {field: getattr(options, name) for field, name in given.items()}
 
@@ -164,11 +150,4 @@ def _ignored(options: Options) -> list[str]:
     if not options.config:
         return []
     names = sorted({*_TOP_LEVEL, *_CLIENT_CONNECTION} & options.given)
-    return [f"--{name} is ignored: the file of --config decides" for name in names if not FLAGS.flags[name].warning]
-
-
-def _policy_config_map(options: Options) -> PolicyConfigMap | None:
-    """A config map goes before a file, unless the file is preferred."""
-    if not options.policy_configmap or (options.use_legacy_policy_config and options.policy_config_file):
-        return None
-    return PolicyConfigMap(options.policy_configmap_namespace, options.policy_configmap)
+    return [f"--{name} is ignored: the file of --config decides" for name in names if not FLAGS[name].warning]

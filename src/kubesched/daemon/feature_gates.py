@@ -1,20 +1,24 @@
-"""Feature gates by name: Kubernetes' stages and defaults, and which of them a command line changed."""
+"""The release of Kubernetes that this follows: its version, and its feature gates with their stages and defaults."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from importlib.resources import files
 from typing import NamedTuple
 
+import msgspec
+
+from kubesched import __version__
 from kubesched.api.errors import UserError, aggregated
-from kubesched.daemon.flags.values import parse_bool
+from kubesched.daemon.flag_values import parse_bool
 
 COMPONENT = "kube"
 
 
 class FeatureStage(StrEnum):
-    """How far a feature has come."""
+    """The stage of a feature."""
 
     ALPHA = "ALPHA"
     BETA = "BETA"
@@ -23,7 +27,7 @@ class FeatureStage(StrEnum):
 
 
 class Gate(NamedTuple):
-    """What is known of a feature: its stage, whether it is on, and whether that can be changed."""
+    """A feature: its stage, whether it is on, and whether that can be changed."""
 
     stage: FeatureStage
     default: bool
@@ -36,14 +40,14 @@ class GateError(UserError):
     """Gates that cannot be set that way."""
 
 
-class FeatureGates(Mapping[str, bool]):
+class FeatureGates(dict[str, bool]):
     """All gates and their values, once the command line had its say."""
 
     def __init__(self, settings: Mapping[str, bool] | None = None) -> None:
         settings = settings or {}
         if mistakes := list(_mistakes(settings)):
             raise GateError(aggregated(mistakes))
-        self._values = _resolved(settings)
+        super().__init__(_resolved(settings))
         if mistakes := list(self._unmet_dependencies()):
             raise GateError(aggregated(mistakes))
         self.warnings = (*_warnings(settings), *self._not_followed())
@@ -63,18 +67,6 @@ class FeatureGates(Mapping[str, bool]):
             for text in texts:
                 settings.update([_setting(text)] if text else [])
         return cls(settings)
-
-    def __getitem__(self, name: str) -> bool:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def stage(self, name: str) -> FeatureStage:
-        return GATES[name].stage
 
     def _not_followed(self) -> Iterator[str]:
         names = [name for name in NOT_FOLLOWED if self[name] != GATES[name].default]
@@ -110,7 +102,7 @@ def _mistakes(settings: Mapping[str, bool]) -> Iterator[str]:
 
 
 def _resolved(settings: Mapping[str, bool]) -> dict[str, bool]:
-    """What is said of a gate by name goes before what is said of all alpha or all beta gates."""
+    """The value of every gate. A gate that is set by name goes before AllAlpha and AllBeta."""
     values = {name: gate.default for name, gate in GATES.items()}
     for all_of_them, stage in ALL_OF_A_STAGE.items():
         if all_of_them in settings:
@@ -147,3 +139,34 @@ def _table() -> Iterator[tuple[str, Gate]]:
 
 
 GATES: Mapping[str, Gate] = dict(_table())
+
+
+KUBERNETES_MINOR = (1, 36)
+"""The release of Kubernetes whose behaviour this is."""
+COMPATIBLE_VERSIONS = ("1.36.4", "1.36", "1.35")
+"""The version of the binary, the one that it emulates, and the oldest that it gets on with."""
+_GO_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+class VersionInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """The version, as `--version=raw` and the build info metric show it."""
+
+    major: str = str(KUBERNETES_MINOR[0])
+    minor: str = str(KUBERNETES_MINOR[1])
+    git_version: str = f"v{COMPATIBLE_VERSIONS[0]}+kubesched.{__version__}"
+    git_commit: str = ""
+    git_tree_state: str = ""
+    build_date: str = ""
+    go_version: str = f"python{platform.python_version()}"
+    """The name is Kubernetes'; the language is not."""
+    compiler: str = platform.python_implementation()
+    platform: str = f"{platform.system().lower()}/{_GO_NAMES.get(platform.machine(), platform.machine())}"
+
+
+def version_text(wanted: str) -> str | None:
+    """The text that `--version` prints for a value of the flag; None for `false`."""
+    if wanted == "false":
+        return None
+    if wanted == "raw":
+        return msgspec.json.encode(VersionInfo()).decode()
+    return f"Kubernetes {wanted if wanted.startswith('v') else VersionInfo().git_version}"

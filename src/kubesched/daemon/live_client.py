@@ -1,11 +1,11 @@
-"""What plugins and the scheduler read and write, as requests to the API server."""
+"""The client that turns reads and writes of the scheduler and its plugins into requests to the API server."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -42,7 +42,7 @@ class _NodeName(msgspec.Struct, rename="camel"):
 
 
 class _WhereItIs(msgspec.Struct):
-    """All that is asked about a pod in doubt: whatever else is in it may be of another shape than we know."""
+    """The fields of a pod that are read in doubt: all others may be of a shape that is not known here."""
 
     metadata: _Uid
     spec: _NodeName
@@ -58,11 +58,12 @@ def _where_it_is(body: bytes) -> _WhereItIs:
         raise UnreadableAnswerError(f"a pod cannot be read: {error}") from None
 
 
-class ClientObserver(Protocol):
-    """Observes calls to the API server, for metrics."""
+class ClientObserver:
+    """Observes calls to the API server, for metrics; this one does nothing."""
 
-    def now(self) -> float:
-        """Seconds, for durations only."""
+    def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
+        """`clock` has seconds, for durations only."""
+        self.now = clock
 
     def writing(self, call: str, by: int) -> None:
         """One more call (`pod_binding`, `pod_status_patch`) is under way, or one less."""
@@ -71,30 +72,16 @@ class ClientObserver(Protocol):
         """Such a call ended with `success` or `error`."""
 
 
-class _Unobserved(ClientObserver):
-    def now(self) -> float:
-        return 0.0
-
-    def writing(self, call: str, by: int) -> None: ...
-
-    def wrote(self, call: str, result: str, seconds: float) -> None: ...
-
-
 class LiveClient(ClusterClient):
     """A `ClusterClient` on a live cluster."""
 
     def __init__(
-        self,
-        client: Client,
-        events: EventRecorder,
-        waiter: ObjectWaiter,
-        *,
-        observer: ClientObserver | None = None,
+        self, client: Client, events: EventRecorder, waiter: ObjectWaiter, *, observer: ClientObserver | None = None
     ) -> None:
         self._client = client
         self._events = events
         self._waiter = waiter
-        self._observer = observer or _Unobserved()
+        self._observer = observer or ClientObserver()
         self._on_contradiction: Callable[[Pod], None] = lambda pod: None
 
     def attach(self, on_contradiction: Callable[[Pod], None]) -> None:
@@ -192,7 +179,7 @@ class LiveClient(ClusterClient):
         return False
 
     async def _node_now(self, pod: Pod) -> str | None:
-        """Where the very same pod is now, perhaps nowhere; None if it is gone."""
+        """The node of the pod with this uid now, empty if it is not bound; None if the pod is gone."""
         path = PODS.path_of(namespace=pod.namespace, name=pod.name)
 
         async def ask() -> _WhereItIs:
@@ -260,12 +247,7 @@ _LOOK_EVERY = 0.05
 class YieldingSink(EventSink):
     """Writes events to another sink, after the bindings and evictions of a burst where there are very many of those."""
 
-    def __init__(
-        self,
-        sink: EventSink,
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, sink: EventSink, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Until `attach`, there are no other writes."""
         self._sink = sink
         self._under_way: Callable[[], int] = lambda: 0
@@ -276,14 +258,13 @@ class YieldingSink(EventSink):
         self._under_way = under_way
 
     def post(self, path: str, body: bytes) -> Answered:
-        if self._is_crowded():
-            return self._later(lambda: self._sink.post(path, body))
-        return self._sink.post(path, body)
+        return self._write(lambda: self._sink.post(path, body))
 
     def patch(self, path: str, body: bytes, *, content_type: str) -> Answered:
-        if self._is_crowded():
-            return self._later(lambda: self._sink.patch(path, body, content_type=content_type))
-        return self._sink.patch(path, body, content_type=content_type)
+        return self._write(lambda: self._sink.patch(path, body, content_type=content_type))
+
+    def _write(self, write: Callable[[], Answered]) -> Answered:
+        return self._later(write) if self._is_crowded() else write()
 
     def _is_crowded(self) -> bool:
         return self._under_way() > MOST_CONNECTIONS

@@ -1,15 +1,129 @@
-"""What a command line of `kubesched run` amounts to: one record with a field per flag."""
+"""The command line of `kubesched run`: the flags of flags.tsv, read as by pflag, and one record with their values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import msgspec
 
 from kubesched.api.duration import Duration
-from kubesched.daemon.flags.parsing import FLAGS, FlagError, sections
-from kubesched.daemon.flags.values import CertKey, ModuleLevel
+from kubesched.api.errors import UserError
+from kubesched.daemon.flag_values import TYPES, CertKey, FlagType, ModuleLevel
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag, with its help."""
+
+    name: str
+    type: FlagType
+    group: str
+    help: str
+    short: str = ""
+    warning: str = ""
+    """For a flag that is accepted and does nothing: why."""
+
+    @property
+    def field(self) -> str:
+        """The name of its value among the options."""
+        return self.name.replace("-", "_")
+
+    @property
+    def spelled(self) -> str:
+        return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
+
+
+class FlagError(UserError):
+    """A command line that cannot be understood."""
+
+
+def _table() -> Iterator[Flag]:
+    text = files(__package__).joinpath("flags.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[2:]:
+        group, name, short, type_, help, warning = line.split("\t")
+        yield Flag(name, TYPES[type_], group, help, short, warning)
+
+
+FLAGS = {flag.name: flag for flag in _table()}
+"""Every flag of kube-scheduler with its group, and those that only kubesched has: the rows of flags.tsv."""
+_SHORT = {flag.short: flag for flag in FLAGS.values() if flag.short}
+
+
+def parse_flags(arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """The values of the flags that were given, by flag name, and all that is no flag."""
+    values: dict[str, Any] = {}
+    positional: list[str] = []
+    left = iter(arguments)
+    for argument in left:
+        if argument == "--":
+            positional += left
+        elif argument.startswith("--"):
+            _take_long(argument, left, values)
+        elif argument.startswith("-") and argument != "-":
+            _take_shorts(argument, left, values)
+        else:
+            positional.append(argument)
+    return values, positional
+
+
+def _take_long(argument: str, left: Iterator[str], values: dict[str, Any]) -> None:
+    name, equals, text = argument[2:].partition("=")
+    if not name or name.startswith("-"):
+        raise FlagError(f"bad flag syntax: {argument}")
+    flag = FLAGS.get(name.replace("_", "-"))
+    if flag is None:
+        near = difflib.get_close_matches(name, FLAGS, n=1, cutoff=0.75)
+        raise FlagError(f"unknown flag: --{name}" + (f"; did you mean --{near[0]}?" if near else ""))
+    if not equals:
+        text = _value_of(flag, left, f"flag needs an argument: --{name}")
+    _take(flag, text, values)
+
+
+def _take_shorts(argument: str, left: Iterator[str], values: dict[str, Any]) -> None:
+    """`-v2`, `-v=2`, `-v 2`; several short flags may stand together as long as they need no value."""
+    rest = argument[1:]
+    while rest:
+        letter, rest = rest[0], rest[1:]
+        flag = _SHORT.get(letter)
+        if flag is None:
+            raise FlagError(f"unknown shorthand flag: {letter!r} in {argument}")
+        if rest.startswith("="):
+            text, rest = rest[1:], ""
+        elif flag.type.without_value is not None:
+            text = flag.type.without_value
+        elif rest:
+            text, rest = rest, ""
+        else:
+            text = _value_of(flag, left, f"flag needs an argument: {letter!r} in {argument}")
+        _take(flag, text, values)
+
+
+def _value_of(flag: Flag, left: Iterator[str], complaint: str) -> str:
+    if flag.type.without_value is not None:
+        return flag.type.without_value
+    text = next(left, None)
+    if text is None:
+        raise FlagError(complaint)
+    return text
+
+
+def _take(flag: Flag, text: str, values: dict[str, Any]) -> None:
+    try:
+        value = flag.type.parse(text)
+    except ValueError as error:
+        raise FlagError(f'invalid argument "{text}" for "{flag.spelled}" flag: {error}') from None
+    if flag.type.add is not None and flag.name in values:
+        value = flag.type.add(values[flag.name], value)
+    values[flag.name] = value
+
+
+_NARROW = 24
+"""Columns for help below which it is not wrapped."""
 
 LONG = """\
 Assigns pods to nodes: kube-scheduler's decisions, flags, endpoints and metrics, on a columnar engine that looks at
@@ -108,12 +222,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def warnings(self) -> tuple[str, ...]:
         """A remark for each flag given that has no effect."""
-        flags = (FLAGS.flags[name] for name in sorted(self.given))
+        flags = (FLAGS[name] for name in sorted(self.given))
         return tuple(f"--{flag.name} has no effect: {flag.warning}" for flag in flags if flag.warning)
 
     def shown(self) -> dict[str, str]:
         """The value of every flag as text, as /flagz has it."""
-        return {flag.name: flag.type.show(getattr(self, flag.field)) for flag in FLAGS.flags.values()}
+        return {flag.name: flag.type.show(getattr(self, flag.field)) for flag in FLAGS.values()}
 
 
 class ArgumentsError(FlagError):
@@ -122,18 +236,48 @@ class ArgumentsError(FlagError):
 
 def parse_options(arguments: Sequence[str], command: str = "kubesched run") -> Options:
     """The options on a command line; FlagError if there is a mistake."""
-    values, positional = FLAGS.parse(arguments)
+    values, positional = parse_flags(arguments)
     if any(positional) and not values.get("help"):
         listed = " ".join(f'"{each}"' for each in positional)
         raise ArgumentsError(f'"{command}" does not take any arguments, got [{listed}]')
-    fields = {FLAGS.flags[name].field: value for name, value in values.items()}
+    fields = {FLAGS[name].field: value for name, value in values.items()}
     return Options(**fields, given=frozenset(values))
 
 
 def usage(command: str = "kubesched run", width: int = 0) -> str:
-    """How to call the command, and all its flags."""
-    defaults: dict[str, Any] = {flag.name: getattr(Options(), flag.field) for flag in FLAGS.flags.values()}
-    return f"Usage:\n  {command} [flags]\n" + sections(FLAGS.flags.values(), {**defaults, "version": ""}, width)
+    """How to call the command, and all its flags by group, each with its default. Width 0 never wraps."""
+    groups: dict[str, list[Flag]] = {}
+    for flag in FLAGS.values():
+        groups.setdefault(flag.group, []).append(flag)
+    sections = (_section(group, sorted(flags, key=lambda flag: flag.name), width) for group, flags in groups.items())
+    return f"Usage:\n  {command} [flags]\n" + "".join(sections)
+
+
+def _section(group: str, flags: list[Flag], width: int) -> str:
+    names = [_spelled(flag) for flag in flags]
+    column = max(map(len, names)) + 3
+    lines = []
+    for flag, name in zip(flags, names):
+        text = flag.help + _default(flag)
+        if width - column > _NARROW:
+            text = "\n".join(textwrap.wrap(text, width - column, break_on_hyphens=False))
+        lines.append(name.ljust(column) + text.replace("\n", "\n" + " " * column))
+    return f"\n{group} flags:\n\n" + "\n".join(lines) + "\n"
+
+
+def _spelled(flag: Flag) -> str:
+    name = f"  -{flag.short}, --{flag.name}" if flag.short else f"      --{flag.name}"
+    if flag.type.without_value is None:
+        return f"{name} {flag.type.name}"
+    return name if flag.type.name == "bool" else f"{name} {flag.type.name}[={flag.type.without_value}]"
+
+
+def _default(flag: Flag) -> str:
+    """Defaults that mean nothing in particular are not worth a word."""
+    shown = flag.type.show(getattr(Options(), flag.field))
+    if flag.name == "version" or shown in ("", "false", "0") or (shown == "[]" and flag.type.name == "strings"):
+        return ""
+    return f' (default "{shown}")' if flag.type.is_quoted else f" (default {shown})"
 
 
 def help_text(command: str = "kubesched run", width: int = 0) -> str:

@@ -15,19 +15,16 @@ import msgspec
 import uvloop
 
 from kubesched.api.errors import UserError
-from kubesched.daemon.assembly import build_replica
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
-from kubesched.daemon.flags.parsing import FlagError
-from kubesched.daemon.log import Log
-from kubesched.daemon.log.setup import Logging, start_logging
+from kubesched.daemon.feature_gates import version_text
+from kubesched.daemon.log import Log, Logging, start_logging
 from kubesched.daemon.metrics.client import RestClientMetrics, threadsafe
 from kubesched.daemon.metrics.registry import registry_of
-from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options
-from kubesched.daemon.own_thread import OwnThread
+from kubesched.daemon.options import ArgumentsError, FlagError, Options, help_text, parse_options
 from kubesched.daemon.page import MakePage
-from kubesched.daemon.supervision import Supervisor
-from kubesched.daemon.version import version_text
+from kubesched.daemon.replica import build_replica
+from kubesched.daemon.supervision import OwnThread, Supervisor
 from kubesched.kube.authentication import Clients, clients_for, transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags, in_cluster
@@ -36,7 +33,7 @@ from kubesched.kube.leader_election import LeaseLostError
 from kubesched.kube.observer import Observer
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler import garbage
-from kubesched.scheduler.recording.recording import open_recording
+from kubesched.scheduler.recording import open_recording
 
 HANG_UP_WITHIN = 2.0
 """Seconds after which connections are left to the end of the process: the thread that has them may be stuck."""
@@ -89,7 +86,7 @@ def _refuse(error: UserError) -> int:
 
 
 def options_or_exit_code(arguments: Sequence[str], command: str, out: TextIO, err: TextIO) -> Options | int:
-    """What to run with; or, if help, the version or a mistake is all there is to print, the code to exit with."""
+    """The options; or the exit code, after help, the version or a mistake was printed."""
     width = shutil.get_terminal_size((0, 0)).columns
     try:
         options = parse_options(arguments, command)
@@ -122,7 +119,7 @@ async def _run(
     counted = RestClientMetrics(registry)
     from_main = threadsafe(counted, scheduling.post)
     wanted = settings.configuration.client_connection
-    server = from_flags(wanted.kubeconfig, settings.master, environ)
+    server = from_flags(wanted.kubeconfig, options.master, environ)  # as upstream, --config does not undo it
     connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=from_main)
     try:
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
@@ -163,15 +160,15 @@ def _review_client(kubeconfig: str, environ: Mapping[str, str], observer: Observ
 
 async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> Completed:
     """The settings with the legacy Policy of a config map worked in, if there is to be one."""
-    where = settings.policy
-    if where is None:
+    if not settings.awaits_policy:
         return settings
-    path = f"/api/v1/namespaces/{where.namespace}/configmaps/{where.name}"
+    namespace, name = settings.options.policy_configmap_namespace, settings.options.policy_configmap
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
     found = msgspec.json.decode(await connections.scheduler.get(path), type=dict[str, Any])
     text = (found.get("data") or {}).get(POLICY_KEY)
     if text is None:
-        raise OptionsError(f'config map {where.namespace}/{where.name}: missing "{POLICY_KEY}"')
-    return with_policy(settings, text, source=f"config map {where.namespace}/{where.name}")
+        raise OptionsError(f'config map {namespace}/{name}: missing "{POLICY_KEY}"')
+    return with_policy(settings, text, source=f"config map {namespace}/{name}")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What the scheduler does, in the log, in the words of kube-scheduler: changes that it handles, and attempts."""
+"""Logs the changes that the scheduler handles and its attempts, in the words of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubesched.scheduler.listener import SchedulerListener
 log = Log(__name__)
 
 _ADD, _UPDATE, _DELETE = ("Add", 3), ("Update", 4), ("Delete", 3)
-"""What happened, and the verbosity at which kube-scheduler logs it."""
+"""A verb, and the verbosity at which kube-scheduler logs it."""
 _WORDS = {"added": _ADD, "updated": _UPDATE, "deleted": _DELETE}
 
 

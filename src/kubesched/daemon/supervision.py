@@ -1,4 +1,7 @@
-"""What the main thread does for a replica that schedules in a thread of its own: the lease, endpoints, signals."""
+"""The main thread of a daemon, which has the lease, the endpoints and the signals, and the thread that schedules.
+
+A scheduler may be busy for seconds without a pause, with a plugin that computes: so the main thread never waits for it.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,25 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+import uvloop
 
 from kubesched.daemon.cache_debugger import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.completion import Completed
-from kubesched.daemon.log import Log
-from kubesched.daemon.log.setup import Logging
-from kubesched.daemon.metrics.client import LeaderElectionMetrics
+from kubesched.daemon.feature_gates import VersionInfo
+from kubesched.daemon.log import Log, Logging
+from kubesched.daemon.metrics.census import resource_lines
 from kubesched.daemon.metrics.registry import MetricsRegistry
-from kubesched.daemon.metrics.resources import resource_lines
-from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.page import MakePage, ObservedReplica
 from kubesched.daemon.replica import FLUSH_WITHIN, Replica, running
-from kubesched.daemon.serving.endpoints import Served
-from kubesched.daemon.serving.health import (
+from kubesched.daemon.serving.endpoints import (
     PING,
     HealthCheck,
+    Served,
     handlers_check,
     informers_check,
     shutdown_check,
@@ -30,12 +35,118 @@ from kubesched.daemon.serving.health import (
     thread_check,
 )
 from kubesched.daemon.serving.server import SecureServer, ServedPage
-from kubesched.daemon.version import VersionInfo
 from kubesched.kube.authentication import Clients
 from kubesched.kube.client import Client
 from kubesched.kube.event_record import EventReference
 from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock, new_identity
+
+PATIENCE = 5.0
+"""Seconds that a thread is waited for once its work was asked to end; then it is left behind."""
+
+_LAST_SECONDS = 1.0
+"""For what is left when the thread is to end."""
+
+T = TypeVar("T")
+
+
+class OwnThread:
+    """Enter it to start the thread, leave it to end the thread. All methods are for other threads to call."""
+
+    def __init__(self, name: str, *, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._loop = uvloop.new_event_loop()
+        # A thread that is stuck in a plugin must not keep the process from ending.
+        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
+        self._asked_at: float | None = None
+        self._patience = patience
+
+    def __enter__(self) -> OwnThread:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.post(self._loop.stop)
+        self._thread.join(self._patience)
+        if self._thread.is_alive():
+            log.error("A thread did not end in time and is left behind", thread=self._thread.name)
+
+    def post(self, function: Callable[..., object], *args: object) -> None:
+        """Call it in the thread, soon."""
+        self._loop.call_soon_threadsafe(function, *args)
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Call it in the thread, between two of its callbacks, and return its answer."""
+
+        async def called() -> T:
+            return function()
+
+        return await self.run(called())
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for work that is done there. If this is cancelled, so is the work, and its end is waited for."""
+        here = asyncio.get_running_loop()
+        over: asyncio.Future[T] = here.create_future()
+        doing: list[asyncio.Task[T]] = []
+
+        def begin() -> None:
+            task = self._loop.create_task(work)
+            task.add_done_callback(lambda task: here.call_soon_threadsafe(_settle, over, task))
+            doing.append(task)
+
+        self.post(begin)
+        try:
+            return await asyncio.shield(over)
+        except asyncio.CancelledError:
+            if not over.done():
+                self.post(lambda: doing[0].cancel())
+                await asyncio.wait((over,), timeout=self._patience)
+                if not over.done():
+                    self._patience = 0.0  # it is stuck: there is no second wait
+            if over.done() and not over.cancelled():
+                over.exception()  # retrieved, or asyncio logs it
+            raise
+
+    def silence(self) -> float:
+        """Seconds since the thread was first asked for a sign of life that it has not given; ask from time to time."""
+        if self._asked_at is None:
+            self._asked_at = self._clock()
+            self.post(self._answer)
+            return 0.0
+        return self._clock() - self._asked_at
+
+    def _answer(self) -> None:
+        self._asked_at = None
+
+    def _live(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            self._loop.run_until_complete(_end_what_is_left())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+
+
+async def _end_what_is_left() -> None:
+    """End tasks that nobody waits for, such as a connection that is being hung up, while there is a loop to end in."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=_LAST_SECONDS)
+
+
+def _settle(over: asyncio.Future[T], task: asyncio.Task[T]) -> None:
+    if over.done():
+        return
+    if task.cancelled():
+        over.cancel()
+    elif (error := task.exception()) is not None:
+        over.set_exception(error)
+    else:
+        over.set_result(task.result())
+
 
 log = Log(__name__)
 
@@ -67,50 +178,40 @@ class Supervisor:
         The clients are for asking about users of the endpoints; without them no user is known.
         """
         self._listen_to_signals()
-        server = None
-        if self._settings.serves:
-            served = self._served(logging.set_verbosity)
-            server = SecureServer(
-                served,
-                authentication=authentication,
-                authorization=authorization,
-                clock=time.monotonic,
-                page=self._page(),
-            )
+        served = self._served(logging.set_verbosity)
+        clients = {"authentication": authentication, "authorization": authorization}
         async with (
-            _serving(server),
+            SecureServer(served, **clients, clock=time.monotonic, page=self._page())
+            if self._settings.serves
+            else contextlib.nullcontext(),
             running(logging.keep_flushing(float(self._settings.options.log_flush_frequency))),
             running(self._scheduling.run(self._replica.listen())),
         ):
             log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
             if self._elector is None:
-                await self._act()
+                await self._scheduling.run(self._replica.act())
             else:
-                await act_when_elected(self._stopping, self._elector, self._act)
+                await act_when_elected(self._stopping, self._elector, lambda: self._scheduling.run(self._replica.act()))
         await self._scheduling.run(self._replica.events.flush(FLUSH_WITHIN))
-
-    async def _act(self) -> None:
-        await self._scheduling.run(self._replica.act())
 
     # -- the lease ----------------------------------------------------------------------------------------------------
 
     def _elector_on(self, connections: Clients) -> LeaderElector:
         wanted, post = self._settings.configuration.leader_election, self._scheduling.post
         lock = LeaseLock(connections.leases, namespace=wanted.resource_namespace, name=wanted.resource_name)
-        metrics, identity = LeaderElectionMetrics(self._registry, wanted.resource_name), new_identity()
+        identity, name = new_identity(), wanted.resource_name
+        is_leading = self._registry.family("leader_election_master_status").child(name)
+        slow_paths = self._registry.family("leader_election_slowpath_total").child(name)
 
         def new_leader(leader: str) -> None:
             log.info("New leader elected", identity=leader)
-            post(metrics.leading, leader == identity)
+            post(is_leading.set, leader == identity)
             if leader == identity:
-                record_change("became leader")
+                post(record, lock.reference, f"{identity} became leader")
 
         def stopped_leading() -> None:
-            post(metrics.leading, False)
-            record_change("stopped leading")
-
-        def record_change(what: str) -> None:
-            post(record, lock.reference, f"{identity} {what}")
+            post(is_leading.set, False)
+            post(record, lock.reference, f"{identity} stopped leading")
 
         def record(lease: EventReference, note: str) -> None:
             self._replica.events.record(
@@ -119,7 +220,7 @@ class Supervisor:
 
         elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader, on_stopped_leading=stopped_leading)
         connections.scheduler.may_write = lambda: elector.may_act
-        self._registry.on_scrape(lambda: metrics.slow_paths(elector.slow_paths))
+        self._registry.on_scrape(lambda: slow_paths.set(elector.slow_paths))
         return elector
 
     # -- endpoints ----------------------------------------------------------------------------------------------------
@@ -206,14 +307,3 @@ async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act:
         await asyncio.wait((electing,))
     if not electing.cancelled():
         electing.result()
-
-
-@contextlib.asynccontextmanager
-async def _serving(server: SecureServer | None) -> AsyncIterator[None]:
-    if server is not None:
-        await server.start()
-    try:
-        yield
-    finally:
-        if server is not None:
-            await server.stop()

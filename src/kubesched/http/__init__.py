@@ -1,1 +1,1 @@
-"""What every HTTP server here shares: listening, TLS, who may ask, and errors as documents."""
+"""Shared by every HTTP server here: listening, TLS, access, and errors as documents."""

@@ -1,4 +1,4 @@
-"""Who may ask: checks of requests, tokens, and protection from web pages of other sites."""
+"""Access: checks of requests, tokens, and protection from web pages of other sites."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def why_foreign(headers: Mapping[str, str], is_this_server: Callable[[str], bool
 
 
 def any_name(name: str) -> bool:
-    """Where a token is required, a name that leads here gives nothing away."""
+    """Accept every name: where a token is required, a name that leads here gives nothing away."""
     return True
 
 
@@ -184,7 +184,7 @@ class RefusalLimiter:
         return count >= REFUSALS and self._clock() - since < PERIOD
 
     def count(self, address: str) -> None:
-        """One more refusal."""
+        """Count a refusal of this address."""
         now = self._clock()
         since, count = self._refusals.pop(address, (now, 0))
         self._refusals[address] = (since, count + 1) if now - since < PERIOD else (now, 1)

@@ -70,6 +70,6 @@ def status_response(error: ApiError, *, headers: Mapping[str, str] | None = None
 
 
 def _place_first(error: msgspec.DecodeError) -> str:
-    """What msgspec says of JSON that it cannot read, with the path first, as everywhere else."""
+    """The words of msgspec's error, with the path first, as everywhere else."""
     text, _, place = str(error).rpartition(" - at `$")
     return f"{place[:-1].lstrip('.') or 'body'}: {text}" if text else f"body: {error}"

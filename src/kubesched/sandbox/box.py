@@ -14,7 +14,7 @@ from kubesched import config
 from kubesched.api.kinds import PODS, Object
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
-from kubesched.http.tls import server_context
+from kubesched.http.listen import server_context
 from kubesched.sandbox.api import Api, Stamps, bootstrap
 from kubesched.sandbox.chronicle import Chronicle
 from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig

@@ -28,7 +28,7 @@ from kubesched.scheduler.attempt.attempt import Attempt, Done, WaitingOnPermit
 from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.settings import LONGEST_WAIT
-from kubesched.scheduler.recording.recording import Recording, RecordingClient
+from kubesched.scheduler.recording import Recording, RecordingClient
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.simulate.cluster import created_at

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.framework.registry import Registry
-from kubesched.scheduler.recording.replay import Replay, ReplayError
+from kubesched.scheduler.replay import Replay, ReplayError
 from kubesched.ui.sources import observe_scheduler
 from kubesched.ui.views import PageViews
 

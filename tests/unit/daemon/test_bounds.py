@@ -15,7 +15,7 @@ from tests.unit.kube.scripted_server import Exchange, answering, serving, talkin
 from kubesched.api.pod import PodCondition
 from kubesched.api.selectors import selector_from_labels
 from kubesched.daemon.serving import reviews
-from kubesched.daemon.serving.health import STUCK_AFTER, thread_check
+from kubesched.daemon.serving.endpoints import STUCK_AFTER, thread_check
 from kubesched.daemon.serving.reviews import ReviewCache
 from kubesched.framework import answers, equivalence
 from kubesched.framework.answers import AnswerCache

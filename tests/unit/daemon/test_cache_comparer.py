@@ -19,8 +19,8 @@ from kubesched.framework.client import ClusterClient
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.recording.recording import Recording, RecordingClient
-from kubesched.scheduler.recording.replay import Replay
+from kubesched.scheduler.recording import Recording, RecordingClient
+from kubesched.scheduler.replay import Replay
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 

@@ -15,8 +15,7 @@ import yaml
 from prometheus_client import ProcessCollector
 from tests.unit.daemon.chart import Chart
 
-from kubesched.daemon.metrics.family import CLIENT, OWN, PROCESS, SCHEDULER
-from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.metrics.registry import CLIENT, OWN, PROCESS, SCHEDULER, MetricsRegistry
 
 ROOT = Path(__file__).parents[3]
 CHART = Chart(ROOT / "deploy" / "helm" / "kubesched")

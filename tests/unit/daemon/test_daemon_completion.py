@@ -8,7 +8,7 @@ import pytest
 from kubesched import config
 from kubesched.api.duration import Duration
 from kubesched.daemon.checks import OptionsError
-from kubesched.daemon.completion import Completed, PolicyConfigMap, completed, with_policy, write_configuration
+from kubesched.daemon.completion import Completed, completed, with_policy, write_configuration
 from kubesched.daemon.options import parse_options
 from kubesched.framework.profile import ProfileError
 
@@ -92,7 +92,7 @@ def test_leader_election_flags_are_checked_together_with_the_file(file: Path) ->
 
 
 def test_master_is_kept_beside_a_file(file: Path) -> None:
-    assert complete(f"--config={file}", "--master=https://there").master == "https://there"
+    assert complete(f"--config={file}", "--master=https://there").options.master == "https://there"
 
 
 def test_file_that_is_not_there_is_one_clear_line() -> None:
@@ -193,14 +193,14 @@ def test_policy_config_map_goes_before_the_file_unless_the_file_is_preferred(tmp
     policy = tmp_path / "policy.json"
     policy.write_text(POLICY)
     both = ["--policy-configmap=policy", f"--policy-config-file={policy}"]
-    assert complete(*both).policy == PolicyConfigMap("kube-system", "policy")
-    assert complete(*both, "--use-legacy-policy-config").policy is None
+    assert complete(*both).awaits_policy
+    assert not complete(*both, "--use-legacy-policy-config").awaits_policy
 
 
 def test_policy_that_was_read_from_the_cluster_completes_the_rest() -> None:
     before = complete("--policy-configmap=policy")
     after = with_policy(before, POLICY, source="configmap kube-system/policy")
-    assert after.policy is None
+    assert not after.awaits_policy
     assert after.configuration.profiles != before.configuration.profiles
 
 

@@ -7,7 +7,7 @@ from tests.unit.daemon.secure_server import OPEN, Ask, serve
 
 from kubesched import config
 from kubesched.config.configuration import ExtenderTLSConfig
-from kubesched.daemon.serving.health import HealthCheck, handlers_check, informers_check, shutdown_check
+from kubesched.daemon.serving.endpoints import HealthCheck, handlers_check, informers_check, shutdown_check
 from kubesched.daemon.serving.pages import configz
 
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.duration import Duration
-from kubesched.daemon.flags.parsing import FLAGS, FlagError
-from kubesched.daemon.flags.values import CertKey, ModuleLevel
-from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options, usage
+from kubesched.daemon.flag_values import CertKey, ModuleLevel
+from kubesched.daemon.options import FLAGS, ArgumentsError, FlagError, Options, help_text, parse_options, usage
 
 # What `kube-scheduler --help` of v1.36 shows: group, flag, short form, type, default.
 UPSTREAM = """
@@ -90,7 +89,7 @@ def test_flag_is_shown_as_upstream_shows_it(group: str, name: str, short: str, t
 
 
 def test_every_flag_has_an_option_of_its_name() -> None:
-    assert {flag.field for flag in FLAGS.flags.values()} == set(Options.__struct_fields__) - {"given"}
+    assert {flag.field for flag in FLAGS.values()} == set(Options.__struct_fields__) - {"given"}
 
 
 @pytest.mark.parametrize(
@@ -204,14 +203,14 @@ def test_help_wraps_to_the_terminal_without_losing_a_flag() -> None:
     text = usage("kube-scheduler", width=100)
     assert text.startswith("Usage:\n  kube-scheduler [flags]\n")
     assert text in help_text("kube-scheduler", width=100)
-    assert all(re.search(rf"--{name}\b", text) for name in FLAGS.flags)
+    assert all(re.search(rf"--{name}\b", text) for name in FLAGS)
     assert max(len(line) for line in text.splitlines()) <= 100
 
 
 WORDS = st.one_of(
     st.text(max_size=12),
-    st.sampled_from([f"--{name}" for name in FLAGS.flags]),
-    st.builds("--{}={}".format, st.sampled_from(sorted(FLAGS.flags)), st.text(max_size=8)),
+    st.sampled_from([f"--{name}" for name in FLAGS]),
+    st.builds("--{}={}".format, st.sampled_from(sorted(FLAGS)), st.text(max_size=8)),
     st.sampled_from(["-v", "-h", "-v=1", "true", "10s", "1,2", "a=b", "a:b=c", "127.0.0.1", "--"]),
 )
 
@@ -223,12 +222,12 @@ def test_any_command_line_is_read_or_refused_with_a_reason(arguments: list[str])
         options = parse_options(arguments)
     except FlagError:
         return
-    assert options.given <= set(FLAGS.flags)
+    assert options.given <= set(FLAGS)
 
 
-@pytest.mark.parametrize("name", sorted(FLAGS.flags))
+@pytest.mark.parametrize("name", sorted(FLAGS))
 def test_what_flagz_shows_of_a_flag_can_be_given_again(name: str) -> None:
-    flag, options = FLAGS.flags[name], Options()
+    flag, options = FLAGS[name], Options()
     shown = options.shown()[name].strip("[]")
     value = getattr(options, flag.field)
     if shown:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.daemon.log import Log, level_of, verbosity_of
-from kubesched.daemon.log.setup import Logging, start_logging
+from kubesched.daemon.log import Log, Logging, level_of, start_logging, verbosity_of
 from kubesched.daemon.options import parse_options
 
 

@@ -15,11 +15,9 @@ from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.live_client import LiveClient
-from kubesched.daemon.metrics.census import Census
-from kubesched.daemon.metrics.family import SCHEDULER
+from kubesched.daemon.metrics.census import Census, resource_lines
 from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
-from kubesched.daemon.metrics.registry import MetricsRegistry
-from kubesched.daemon.metrics.resources import resource_lines
+from kubesched.daemon.metrics.registry import SCHEDULER, MetricsRegistry
 from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PermitPlugin, Plugin, PreFilterPlugin, ReservePlugin

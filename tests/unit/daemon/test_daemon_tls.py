@@ -12,7 +12,7 @@ from tests.unit.daemon.authority import Authority, trusting, written
 from tests.unit.daemon.secure_server import Ask, serve
 
 from kubesched.api.errors import UserError
-from kubesched.daemon.flags.values import CertKey
+from kubesched.daemon.flag_values import CertKey
 from kubesched.http.listen import ListenError, bind
 
 

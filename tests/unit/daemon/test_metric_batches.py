@@ -14,11 +14,10 @@ from tests.unit.scheduler.memory_cluster import Refusal
 from tests.unit.scheduler.world import World
 
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics import family as families
+from kubesched.daemon.metrics import registry as families
 from kubesched.daemon.metrics.client import RestClientMetrics, WorkQueueMetrics
-from kubesched.daemon.metrics.family import MOST_NOTES, Batch, Note
 from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
-from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists
+from kubesched.daemon.metrics.registry import MOST_NOTES, Batch, MetricsRegistry, Note, allow_lists
 from kubesched.testing import make_node, make_pod
 
 PLAIN = (tuple, list, frozenset, str, float, int, bool, type(None))

@@ -9,9 +9,16 @@ from tests.unit.daemon.metric_values import value_of
 from kubesched.cel.values import show_double
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.client import LeaderElectionMetrics, RestClientMetrics, WorkQueueMetrics
-from kubesched.daemon.metrics.family import CLIENT, HEALTH, PROCESS, SCHEDULER
-from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists, registry_of
+from kubesched.daemon.metrics.client import RestClientMetrics, WorkQueueMetrics
+from kubesched.daemon.metrics.registry import (
+    CLIENT,
+    HEALTH,
+    PROCESS,
+    SCHEDULER,
+    MetricsRegistry,
+    allow_lists,
+    registry_of,
+)
 from kubesched.daemon.options import parse_options
 
 EVERY_GATE = FeatureGates({"SchedulerAsyncAPICalls": True, "GenericWorkload": True})
@@ -114,20 +121,15 @@ def test_text_is_sorted_and_leaves_out_what_has_no_sample() -> None:
     assert "scheduler_unschedulable_pods" not in text
 
 
-def test_client_leases_and_queues_are_measured() -> None:
+def test_client_and_queues_are_measured() -> None:
     registry = MetricsRegistry()
-    client, lease, queue = (
-        RestClientMetrics(registry),
-        LeaderElectionMetrics(registry, "kube-scheduler"),
-        WorkQueueMetrics(registry, "events"),
-    )
+    client, queue = RestClientMetrics(registry), WorkQueueMetrics(registry, "events")
     client.answered("POST", "api:6443", "201", 0.5)
     client.answered("GET", "api:6443", "200")
     client.finished("POST", "api:6443", 0.02, 100, 2000)
     client.finished("POST", "api:6443", 60, 100, None)
     client.retried("GET", "api:6443", "429")
     client.plugin_called(0, "no_error")
-    lease.leading(True)
     queue.added(1)
     queue.taken(0, 0.1)
     expected: dict[str, Callable[[], float]] = {
@@ -137,7 +139,6 @@ def test_client_leases_and_queues_are_measured() -> None:
         "waits": lambda: value_of(registry, "rest_client_rate_limiter_duration_seconds_sum", verb="POST") * 2,
         "retries": lambda: value_of(registry, "rest_client_request_retries_total", code="429"),
         "plugins": lambda: value_of(registry, "rest_client_exec_plugin_call_total", call_status="no_error"),
-        "leads": lambda: value_of(registry, "leader_election_master_status", name="kube-scheduler"),
         "added": lambda: value_of(registry, "workqueue_adds_total", name="events"),
     }
     assert {name: read() for name, read in expected.items()} == dict.fromkeys(expected, 1)

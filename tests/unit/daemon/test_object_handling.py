@@ -14,7 +14,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
-from kubesched.daemon.serving.health import HealthEndpoint, skipped_check
+from kubesched.daemon.serving.endpoints import health_report, skipped_check
 from kubesched.kube.decoding import Identity, UnreadableObject
 from kubesched.kube.event_record import EventReference
 from kubesched.kube.events import EventRecorder
@@ -119,9 +119,9 @@ def test_standby_writes_no_events() -> None:
 
 def test_readyz_says_how_many_objects_are_skipped_and_stays_ready() -> None:
     skipped = 0
-    endpoint = HealthEndpoint("readyz", (skipped_check(lambda: skipped),))
-    assert "[+]objects-handled ok\n" in endpoint.report(verbose=True).text
+    checks = (skipped_check(lambda: skipped),)
+    assert "[+]objects-handled ok\n" in health_report("readyz", checks, verbose=True)[1]
     skipped = 2
-    healthy, text = endpoint.report(verbose=True)
+    healthy, text = health_report("readyz", checks, verbose=True)
     assert healthy
     assert "[+]objects-handled ok: 2 objects skipped because of errors, see the log\n" in text

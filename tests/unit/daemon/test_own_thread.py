@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from kubesched.daemon.own_thread import OwnThread
+from kubesched.daemon.supervision import OwnThread
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.unit.docs.pages import PAGES, ROOT, name_of
 
-from kubesched.daemon.flags.parsing import FLAGS
+from kubesched.daemon.options import FLAGS
 
 GOLDEN = ROOT / "tests" / "parity" / "golden"
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "nine": 9, "ten": 10, "twelve": 12}
@@ -51,7 +51,7 @@ def recorded(of: str) -> int:
 
 
 def flags_of(group: str) -> int:
-    return sum(flag.group == group for flag in FLAGS.flags.values())
+    return sum(flag.group == group for flag in FLAGS.values())
 
 
 COUNTS: dict[str, Callable[[], int]] = {

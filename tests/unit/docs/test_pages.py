@@ -18,10 +18,8 @@ from kubesched.api.custom import read_custom
 from kubesched.cli import main
 from kubesched.config.features import GATES_BY_FIELD
 from kubesched.daemon.feature_gates import GATES, NOT_FOLLOWED, FeatureGates
-from kubesched.daemon.flags.parsing import FLAGS
-from kubesched.daemon.metrics.family import CLIENT, HEALTH, OWN, PROCESS, SCHEDULER
-from kubesched.daemon.metrics.registry import MetricsRegistry
-from kubesched.daemon.options import Options, parse_options
+from kubesched.daemon.metrics.registry import CLIENT, HEALTH, OWN, PROCESS, SCHEDULER, MetricsRegistry
+from kubesched.daemon.options import FLAGS, Options, parse_options
 from kubesched.daemon.serving.endpoints import Endpoints, Served
 from kubesched.framework.cycle import Cycle
 from kubesched.sandbox.api.usage import USAGE
@@ -53,7 +51,7 @@ KUBESCHED: dict[str, click.Command] = {
     name: getattr(import_module(f"kubesched.cli.{name.replace('-', '_')}"), name.replace("-", "_"))
     for name in main.COMMANDS
 }
-RUN_FLAGS = {f"--{name}" for name in FLAGS.flags}
+RUN_FLAGS = {f"--{name}" for name in FLAGS}
 EVERY_FLAG = RUN_FLAGS.union(*(options_of(command) for command in KUBESCHED.values()))
 FLAGS_OF = {"docs/operating.md": RUN_FLAGS, "docs/sandbox.md": options_of(KUBESCHED["sandbox"])}
 """Pages about one command; elsewhere any command's flags may be mentioned."""

@@ -20,7 +20,7 @@ from kubesched.api.duration import Duration
 from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS
 from kubesched.api.pod import Pod
 from kubesched.config.configuration import LeaderElection
-from kubesched.http.tls import server_context
+from kubesched.http.listen import server_context
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags

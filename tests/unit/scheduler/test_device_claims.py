@@ -27,8 +27,8 @@ from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.recording.recording import Recording, RecordingClient
-from kubesched.scheduler.recording.replay import Replay
+from kubesched.scheduler.recording import Recording, RecordingClient
+from kubesched.scheduler.replay import Replay
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 P = with_claims(make_pod("p"), "c")

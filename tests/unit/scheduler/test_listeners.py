@@ -25,8 +25,8 @@ from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import Listeners, SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.recording.recording import Recording, RecordingClient
-from kubesched.scheduler.recording.replay import NEEDED, Replay
+from kubesched.scheduler.recording import Recording, RecordingClient
+from kubesched.scheduler.replay import NEEDED, Replay
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_node, make_pod
 

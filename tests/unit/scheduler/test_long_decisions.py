@@ -25,8 +25,8 @@ from kubesched.scheduler.attempt.attempt import Attempt, Paused
 from kubesched.scheduler.attempt.waiting_attempts import PausedAttempts
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.recording.recording import Recording, RecordingClient
-from kubesched.scheduler.recording.replay import Replay
+from kubesched.scheduler.recording import Recording, RecordingClient
+from kubesched.scheduler.replay import Replay
 from kubesched.state.columns import Int32
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 

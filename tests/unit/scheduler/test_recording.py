@@ -15,8 +15,8 @@ from kubesched import config
 from kubesched.framework.client import SchedulerMode
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
-from kubesched.scheduler.recording.recording import Recording, RecordingClient
-from kubesched.scheduler.recording.replay import Replay, ReplayError
+from kubesched.scheduler.recording import Recording, RecordingClient
+from kubesched.scheduler.replay import Replay, ReplayError
 from kubesched.testing import make_node, make_pod
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from kubesched import config
 from kubesched.api.change import Change
-from kubesched.scheduler.recording.recording import Recording, open_recording
+from kubesched.scheduler.recording import Recording, open_recording
 from kubesched.testing import make_pod
 
 

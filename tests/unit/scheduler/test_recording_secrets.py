@@ -18,9 +18,8 @@ from kubesched.api.pod import Pod
 from kubesched.api.well_known import SELECTED_NODE
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
-from kubesched.scheduler.recording.recording import Recording, RecordingClient, open_recording
-from kubesched.scheduler.recording.replay import Replay
-from kubesched.scheduler.recording.secrets import AnnotationMask
+from kubesched.scheduler.recording import AnnotationMask, Recording, RecordingClient, open_recording
+from kubesched.scheduler.replay import Replay
 from kubesched.testing import make_node, make_pod
 
 SECRET = "hunter2"

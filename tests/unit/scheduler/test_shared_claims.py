@@ -18,8 +18,8 @@ from kubesched.plugins.registry import in_tree
 from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.recording.recording import Recording, RecordingClient
-from kubesched.scheduler.recording.replay import Replay
+from kubesched.scheduler.recording import Recording, RecordingClient
+from kubesched.scheduler.replay import Replay
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 NODES = (make_node("m").build(), make_node("n").capacity(cpu="4", pods="110").build())

@@ -17,7 +17,7 @@ from kubesched.api.errors import UserError
 from kubesched.ask.answers import PARTS
 from kubesched.ask.sources.following import Behind, ClusterAge, NotReadyError
 from kubesched.http.access import BearerToken, ExposedError
-from kubesched.http.tls import tls_context
+from kubesched.http.listen import tls_context
 
 
 class Told:

@@ -11,7 +11,7 @@ from kubesched.api.pod_groups import PodGroup
 from kubesched.api.pod_groups import Workload as GroupWorkload
 from kubesched.config.features import POD_GROUP_GATES, Features
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.recording.replay import Replay
+from kubesched.scheduler.replay import Replay
 from kubesched.simulate.manifests import loads
 from kubesched.simulate.simulation import Simulation
 from kubesched.simulate.workloads import expand

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.shown_page import short_recording
 
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.recording.replay import ReplayError
+from kubesched.scheduler.replay import ReplayError
 from kubesched.ui.stream import Follower
 from kubesched.ui.travel import Timeline, TimeTravel
 

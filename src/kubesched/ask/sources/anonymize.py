@@ -23,7 +23,7 @@ from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration
 from kubesched.ask.sources.words import Words
 from kubesched.config.configuration import ProfileConfig
 from kubesched.controllers.jobs import INDEX
-from kubesched.scheduler.recording.secrets import READ_BY_SCHEDULING
+from kubesched.scheduler.recording import READ_BY_SCHEDULING
 from kubesched.simulate.kinds import StatefulSet
 from kubesched.simulate.workloads import ARRIVAL, DURATION
 

@@ -21,7 +21,7 @@ from kubesched.ask.output import API_VERSION
 from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration, Objects, UnreadableKind
 from kubesched.kube.decoding import RecordCodec
 from kubesched.kube.errors import KubeError
-from kubesched.scheduler.recording.secrets import opened_for_owner
+from kubesched.scheduler.recording import opened_for_owner
 from kubesched.simulate.kinds import WORKLOADS
 
 KIND = "ClusterSnapshot"

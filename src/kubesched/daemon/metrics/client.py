@@ -1,12 +1,11 @@
-"""Metrics of the client, of leader election and of queues that are worked off in the background."""
+"""Metrics of the API client, and of queues that are worked off in the background."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from kubesched.daemon.metrics.family import LabelValues, alike
-from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.metrics.registry import LabelValues, MetricsRegistry, alike
 from kubesched.kube.observer import Observer, QueueObserver
 
 Answered = tuple[LabelValues, float | None]
@@ -65,22 +64,6 @@ def threadsafe(observer: Observer, post: Callable[..., None]) -> Observer:
     for name in ("answered", "finished", "retried", "plugin_called"):
         setattr(passing, name, partial(post, getattr(observer, name)))
     return passing
-
-
-class LeaderElectionMetrics:
-    """Who holds the lease."""
-
-    def __init__(self, registry: MetricsRegistry, lease: str) -> None:
-        self._status = registry.family("leader_election_master_status").child(lease)
-        self._slow = registry.family("leader_election_slowpath_total").child(lease)
-        self._status.set(0)
-
-    def leading(self, is_leader: bool) -> None:
-        self._status.set(is_leader)
-
-    def slow_paths(self, number: int) -> None:
-        """How many renewals had to read the lease first, so far."""
-        self._slow.set(number)
 
 
 class WorkQueueMetrics(QueueObserver):

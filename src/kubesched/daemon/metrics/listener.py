@@ -1,25 +1,66 @@
-"""What a scheduler and its client do, as metrics."""
+"""Metrics of attempts at pods, of the queue, of plugins and of writes: noted when they happen, counted many at once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
-from kubesched.daemon.metrics.counts import PERMIT_WAIT, AttemptCounts
-from kubesched.daemon.metrics.family import LabelValues
-from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.live_client import ClientObserver
+from kubesched.daemon.metrics.registry import LabelValues, MetricsRegistry, alike
 from kubesched.framework.decision import Decision
 from kubesched.framework.events import ClusterEvent
+from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code
-from kubesched.framework.stopwatch import Stopwatch
-from kubesched.scheduler.attempt.attempt import Assumed, Attempt, AttemptOutcome, Done, Failed
+from kubesched.framework.stopwatch import Lap, PluginLap, Stopwatch
+from kubesched.scheduler.attempt.attempt import EVICTION, Assumed, Attempt, AttemptOutcome, Done, Failed
 from kubesched.scheduler.groups.group_attempt import GroupAttempt, GroupDecided
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
+
+PERMIT_WAIT = "PermitWait"
+"""The name of the lap in which a pod waited for Permit plugins."""
+
+Skipped = frozenset[str]
+"""The plugins that were not asked."""
+
+SearchNote = tuple[tuple[str, Skipped | None, Skipped | None], tuple[float, tuple[Lap, ...]]]
+"""A node was found, or none. The profile, the plugins that did not filter, and those that did not score, None if it did
+not come to that; seconds and laps until now."""
+
+FailureNote = tuple[tuple[str, str], float]
+"""An attempt has failed, though it may not be over. Result and profile; seconds."""
+
+EndNote = tuple[tuple[str, int | None, bool, bool], float, float, list[Lap], list[PluginLap]]
+"""An attempt is over. The profile, attempts that it took to bind the pod, None if it is not bound, whether nothing but
+time had brought it back to the queue, whether all victims are on their way out; seconds, seconds since the first
+attempt, laps, laps of plugins."""
+
+_Texts = tuple[str, ...]
+_MANY_ATTEMPTS = 15
+_ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
+
+
+def _later(laps: Iterable[Lap]) -> float:
+    return sum([seconds for point, _, seconds in laps if point in _ONCE_A_NODE_IS_FOUND])
+
+
+def _tries(attempts: int) -> str:
+    return f"{_MANY_ATTEMPTS}+" if attempts >= _MANY_ATTEMPTS else str(attempts)
+
+
+def _by_laps(attempt: EndNote) -> tuple[tuple[Any, _Texts, _Texts], tuple[float, float, tuple[float, ...]]]:
+    """Labels, points and statuses, which most attempts share, as the key; the seconds of this attempt."""
+    about, seconds, waited, laps, _ = attempt
+    if not laps:
+        return (about, (), ()), (seconds, waited, ())
+    points, statuses, each = zip(*laps)
+    return (about, points, statuses), (seconds, waited, each)
+
 
 SAMPLED = 0.1
 """The share of attempts that have their plugins measured one by one."""
@@ -31,10 +72,7 @@ _BINDING_FAILED = {AttemptOutcome.BIND_UNSCHEDULABLE: "unschedulable", AttemptOu
 
 
 class SchedulerMetrics(SchedulerListener):
-    """Counts what a scheduler does: what happens for every pod is noted for later, what is seldom at once.
-
-    One thread, so nothing is locked but what the library locks.
-    """
+    """Counts what a scheduler does: what happens for every pod is noted for later, what is seldom at once."""
 
     def __init__(
         self,
@@ -47,9 +85,21 @@ class SchedulerMetrics(SchedulerListener):
         """`clock` has seconds for durations; `draw()` is a number below 1, to choose the attempts to look into."""
         self._clock = clock
         self._draw = draw
-        family, batch, counts = registry.family, registry.batch, AttemptCounts(registry, profiles)
-        self._searched, self._failed = batch(counts.searched), batch(counts.failed)
-        self._over = batch(counts.over)
+        self._profiles = profiles
+        family, batch = registry.family, registry.batch
+        self._searched, self._failed = batch(self._count_searched), batch(self._count_failed)
+        self._ended = batch(self._count_ended)
+        self._attempts = family("scheduler_schedule_attempts_total")
+        self._attempt_seconds = family("scheduler_scheduling_attempt_duration_seconds")
+        self._algorithm = family("scheduler_scheduling_algorithm_duration_seconds").child()
+        self._sli = family("scheduler_pod_scheduling_sli_duration_seconds")
+        self._attempts_needed = family("scheduler_pod_scheduling_attempts").child()
+        self._after_flush = family("scheduler_pod_scheduled_after_flush_total").child()
+        self._plugins = family("scheduler_plugin_execution_duration_seconds")
+        self._permit_wait = family("scheduler_permit_wait_duration_seconds")
+        self._evictions = family("scheduler_preemption_goroutines_execution_total")
+        self._eviction_seconds = family("scheduler_preemption_goroutines_duration_seconds")
+        self._evaluations = family("scheduler_plugin_evaluation_total")
         self._hints = batch(family("scheduler_queueing_hint_execution_duration_seconds").observe_each)
         self._handled = batch(family("scheduler_event_handling_duration_seconds").observe_each)
         self._points = family("scheduler_framework_extension_point_duration_seconds")
@@ -140,7 +190,7 @@ class SchedulerMetrics(SchedulerListener):
         attempts = queued.attempts if outcome is AttemptOutcome.BOUND else None
         has_evicted = isinstance(attempt.state, Done) and attempt.state.evicted
         about = (profile, attempts, queued.flushed, has_evicted)
-        self._over.note((about, now - watch.started, now - first_tried, watch.laps, watch.plugin_laps))
+        self._ended.note((about, now - watch.started, now - first_tried, watch.laps, watch.plugin_laps))
         if outcome in _BINDING_FAILED:
             self._failed.note(((_BINDING_FAILED[outcome], profile), now - watch.started))
             if attempt.failure is not None and attempt.failure.status.plugin == VOLUME_BINDING:
@@ -153,6 +203,65 @@ class SchedulerMetrics(SchedulerListener):
             if not all(victim.pod.is_terminating for victim in victims):
                 self._victims.observe(len(victims))
 
+    # -- many attempts at once -----------------------------------------------------------------------------------------
+
+    def _count_searched(self, attempts: list[SearchNote]) -> None:
+        for (profile, no_filters, no_scores), some in alike(attempts).items():
+            self._algorithm.observe_all([seconds - _later(laps) for seconds, laps in some])
+            self._count_evaluations(profile, no_filters, no_scores, len(some))
+
+    def _count_failed(self, attempts: list[FailureNote]) -> None:
+        for (result, profile), seconds in alike(attempts).items():
+            self._count_attempts(result, profile, seconds)
+
+    def _count_ended(self, attempts: list[EndNote]) -> None:
+        """Nearly all attempts have the same laps: they are sorted by that, and then counted lap by lap."""
+        for ((profile, tries, flushed, has_evicted), points, statuses), some in alike(map(_by_laps, attempts)).items():
+            seconds, waited, laps = zip(*some)
+            if tries is not None:
+                self._count_attempts("scheduled", profile, seconds)
+                self._attempts_needed.observe(tries, len(some))
+                self._sli.observe_all((_tries(tries),), waited)
+                self._after_flush.inc(len(some) * flushed)
+            for point, status, each in zip(points, statuses, zip(*laps)):
+                self._count_point(point, status, profile, has_evicted, each)
+        self._plugins.observe_each(
+            [((plugin, point, status), seconds) for *_, laps in attempts for plugin, point, status, seconds in laps]
+        )
+
+    def _count_attempts(self, result: str, profile: str, seconds: Sequence[float]) -> None:
+        self._attempts.inc((result, profile), len(seconds))
+        self._attempt_seconds.observe_all((result, profile), seconds)
+
+    def _count_point(self, point: str, status: str, profile: str, has_evicted: bool, seconds: Sequence[float]) -> None:
+        if point == PERMIT_WAIT:
+            self._permit_wait.observe_all((status,), seconds)
+        elif point == EVICTION:
+            result = "success" if has_evicted else "error"
+            self._evictions.inc((result,), len(seconds))
+            self._eviction_seconds.observe_all((result,), seconds)
+        else:
+            self._points.observe_all((point, status, profile), seconds)
+
+    def _count_evaluations(self, name: str, no_filters: Skipped | None, no_scores: Skipped | None, times: int) -> None:
+        """Count the plugins that were asked."""
+        if no_filters is None:
+            return
+        profile = self._profiles[name]
+        asked: list[tuple[str, Iterable[Plugin], Skipped]] = [
+            ("PreFilter", profile.at("pre_filter", PreFilterPlugin), frozenset()),
+            ("Filter", profile.at("filter", FilterPlugin), no_filters),
+        ]
+        if no_scores is not None:
+            asked += [
+                ("PreScore", profile.at("pre_score", PreScorePlugin), frozenset()),
+                ("Score", [plugin for plugin, _ in profile.scores], no_scores),
+            ]
+        for point, plugins, skipped in asked:
+            for plugin in plugins:
+                if plugin.name not in skipped:
+                    self._evaluations.inc((plugin.name, point, name), times)
+
     # -- plugins ------------------------------------------------------------------------------------------------------
 
     def counted(self, metric: str, labels: Sequence[str]) -> None:
@@ -162,12 +271,11 @@ class SchedulerMetrics(SchedulerListener):
         self._family(metric).child(*labels).observe(seconds)
 
 
-class ClientMetrics:
-    """A `ClientObserver` that counts."""
+class ClientMetrics(ClientObserver):
+    """Counts and times what is written to the API server."""
 
     def __init__(self, registry: MetricsRegistry, clock: Callable[[], float]) -> None:
-        """`clock` has seconds for durations."""
-        self.now = clock
+        super().__init__(clock)
         self._calls = registry.family("scheduler_async_api_call_execution_total")
         self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds")
         self._written = registry.batch(self._count_written)

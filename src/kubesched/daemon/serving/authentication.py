@@ -1,17 +1,26 @@
-"""Who makes a request: named by a front proxy, a client certificate or a token; without them it is anonymous."""
+"""The user of a request, whom a front proxy, a client certificate or a token names; without them it is anonymous.
+
+Flags name the authorities whose certificates are accepted, and the proxies that may name the user. What the flags leave
+open, a config map says that the API server keeps for servers like this one.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
-from kubesched.daemon.serving.authorities import Authorities
-from kubesched.daemon.serving.reviews import TokenReviewer, UserInfo
+from kubesched.daemon.checks import OptionsError, read_bytes
+from kubesched.daemon.log import Log
+from kubesched.daemon.options import Options
+from kubesched.daemon.serving.reviews import SECONDS, ReviewApi, TokenReviewer, UserInfo
 
 ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
 _AUTHENTICATED = "system:authenticated"
@@ -37,7 +46,7 @@ class Authenticator:
         self._proxy_cas = _certificates(authorities.proxy_ca)
 
     async def user_of(self, headers: Mapping[str, str], connection: ssl.SSLObject | None) -> UserInfo:
-        """Who it is. UnauthorizedError, or ReviewError if that cannot be found out."""
+        """The user. UnauthorizedError for bad credentials, ReviewError if the API server cannot be asked."""
         chain = _chain(connection)
         if chain and _is_issued_by(chain, self._proxy_cas) and (user := self._named_by_proxy(chain[0], headers)):
             return user
@@ -59,7 +68,8 @@ class Authenticator:
         if not name:
             return None
         uid = next((headers[header] for header in known.uid_headers if headers.get(header)), "")
-        groups = [value for header in known.group_headers for value in _all(headers, header)]
+        wanted = [header.lower() for header in known.group_headers]
+        groups = [value for each in wanted for header, value in headers.items() if header.lower() == each]
         return _authenticated(UserInfo(name, uid, tuple(groups), tuple(_extra(headers, known.extra_prefixes))))
 
 
@@ -86,10 +96,6 @@ def _extra(headers: Mapping[str, str], prefixes: Sequence[str]) -> list[tuple[st
     return list(found.items())
 
 
-def _all(headers: Mapping[str, str], name: str) -> list[str]:
-    return [value for header, value in headers.items() if header.lower() == name.lower()]
-
-
 def _attributes(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[str]:
     return [str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(oid)]
 
@@ -105,7 +111,7 @@ def _chain(connection: ssl.SSLObject | None) -> list[x509.Certificate]:
 
 
 def _is_issued_by(chain: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]) -> bool:
-    """Which of the authorities that a handshake accepts it was: they are not trusted in the same matters."""
+    """Whether one of these authorities issued it. A handshake accepts more: each is trusted in its own matters."""
     for certificate in chain:
         for authority in authorities:
             try:
@@ -118,3 +124,124 @@ def _is_issued_by(chain: Sequence[x509.Certificate], authorities: Sequence[x509.
 
 def _certificates(pem: bytes) -> Sequence[x509.Certificate]:
     return x509.load_pem_x509_certificates(pem) if pem else ()
+
+
+CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+REFRESH_SECONDS = 60.0
+
+log = Log(__name__)
+
+
+class Authorities(msgspec.Struct, frozen=True):
+    """Certificates of authorities in PEM, and how front proxies tell who the user is."""
+
+    client_ca: bytes = b""
+    proxy_ca: bytes = b""
+    allowed_names: tuple[str, ...] = ()
+    username_headers: tuple[str, ...] = ()
+    uid_headers: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ()
+    extra_prefixes: tuple[str, ...] = ()
+
+    @property
+    def both(self) -> bytes:
+        """All authorities that a TLS handshake accepts."""
+        return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
+
+
+class AuthoritySource:
+    """Reads the authorities from flags, files and the cluster, and reads them again from time to time."""
+
+    def __init__(self, options: Options, api: ReviewApi | None, on_change: Callable[[Authorities], None]) -> None:
+        """`on_change` is called whenever they are not what they were."""
+        self._options = options
+        self._api = None if options.authentication_skip_lookup else api
+        self._on_change = on_change
+        self._looked_up: dict[str, str] = {}
+        self.current = Authorities()
+
+    async def start(self) -> None:
+        """Read them for the first time. OptionsError if a file cannot be read, or the cluster's word was needed."""
+        await self._look_up(first=True)
+        self._use(self._read())
+
+    async def keep_fresh(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Read them again every minute, for ever."""
+        while True:
+            await sleep(REFRESH_SECONDS)
+            await self._look_up(first=False)
+            try:
+                self._use(self._read())
+            except OptionsError as error:
+                log.error("Client authorities could not be read again", err=error)
+
+    async def _look_up(self, *, first: bool) -> None:
+        needed = not (self._options.client_ca_file and self._options.requestheader_client_ca_file)
+        if self._api is None or not needed:
+            return
+        try:
+            async with asyncio.timeout(SECONDS):
+                found = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=dict[str, Any])
+                self._looked_up = msgspec.convert(found.get("data", {}), dict[str, str])
+        except Exception as error:
+            why = str(error) or f"no answer within {SECONDS:g}s"
+            if first and not self._options.authentication_tolerate_lookup_failure:
+                raise OptionsError(f"unable to load configmap based request-header-client-ca-file: {why}") from None
+            log.warning(
+                "Unable to get configmap/extension-apiserver-authentication in kube-system. Usually fixed by 'kubectl "
+                "create rolebinding -n kube-system ROLEBINDING_NAME --role=extension-apiserver-authentication-reader "
+                "--serviceaccount=YOUR_NS:YOUR_SA'",
+                err=why,
+            )
+
+    def _use(self, found: Authorities) -> None:
+        if found != self.current:
+            self.current = found
+            self._on_change(found)
+
+    def _read(self) -> Authorities:
+        options, data = self._options, self._looked_up
+        client_ca = _file(options.client_ca_file, "--client-ca-file") or _pem(data, "client-ca-file")
+        proxy_ca = _file(options.requestheader_client_ca_file, "--requestheader-client-ca-file")
+
+        def names(key: str) -> tuple[str, ...]:
+            """The flags are called as the keys of the config map. Their word counts if they name the authority."""
+            return getattr(options, key.replace("-", "_")) if proxy_ca else _names(data, key)
+
+        return Authorities(
+            client_ca=client_ca,
+            proxy_ca=proxy_ca or _pem(data, "requestheader-client-ca-file"),
+            allowed_names=names("requestheader-allowed-names"),
+            username_headers=names("requestheader-username-headers"),
+            uid_headers=names("requestheader-uid-headers"),
+            group_headers=names("requestheader-group-headers"),
+            extra_prefixes=names("requestheader-extra-headers-prefix"),
+        )
+
+
+def _file(file: str, flag: str) -> bytes:
+    if not file:
+        return b""
+    pem = read_bytes(file, flag)
+    try:
+        x509.load_pem_x509_certificates(pem)
+    except ValueError as error:
+        raise OptionsError(f"{flag}: {file}: {error}") from None
+    return pem
+
+
+def _pem(data: dict[str, str], key: str) -> bytes:
+    pem = data.get(key, "").encode()
+    try:
+        return pem if pem and x509.load_pem_x509_certificates(pem) else b""
+    except ValueError as error:
+        log.error("The cluster's client authorities are no certificates", err=error, key=key)
+        return b""
+
+
+def _names(data: dict[str, str], key: str) -> tuple[str, ...]:
+    try:
+        return msgspec.json.decode(data.get(key) or "[]", type=tuple[str, ...])
+    except msgspec.DecodeError as error:
+        log.error("The cluster's authentication settings cannot be read", err=error, key=key)
+        return ()

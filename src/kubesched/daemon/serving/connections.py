@@ -26,7 +26,7 @@ HANDSHAKE_SECONDS = 10.0
 HEAD_SECONDS = 32.0
 """From the first byte of a request to the end of its head, or of the answer before it; as in kube-scheduler."""
 IDLE_SECONDS = 90.0
-"""How long an open connection may be quiet."""
+"""Seconds that an open connection may be quiet."""
 
 MOST = 512
 MOST_PER_ADDRESS = 64
@@ -36,7 +36,7 @@ _OUT_OF_DESCRIPTORS_PAUSE = 0.1
 
 
 class Connection(asyncio.Protocol):
-    """One connection: everything goes to aiohttp's protocol; what it is waiting for is noted on the way.
+    """A connection: passes everything to aiohttp's protocol, and notes what the client is waited for.
 
     That protocol is made when the handshake is over: most strangers never get there, and it is not freed by its count.
     """

@@ -1,11 +1,11 @@
-"""What is served where."""
+"""The HTTPS endpoints: health checks, metrics, configuration and debugging, and the path of each."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -16,12 +16,103 @@ from prometheus_client import ProcessCollector
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.family import CONTENT_TYPE, HEALTH, MetricFamily, exposition
-from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.log import Log
+from kubesched.daemon.metrics.registry import CONTENT_TYPE, HEALTH, MetricFamily, MetricsRegistry, exposition
 from kubesched.daemon.options import Options
-from kubesched.daemon.serving import pages, profiling
+from kubesched.daemon.serving import pages
 from kubesched.daemon.serving.connections import HEAD_SECONDS
-from kubesched.daemon.serving.health import PING, HealthCheck, HealthEndpoint, HealthReport
+
+log = Log(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """A check by name. It says what is wrong, or nothing if all is well."""
+
+    name: str
+    problem: Callable[[], str | None]
+    remark: Callable[[], str] = lambda: ""
+    """Shown with ?verbose beside a check that passed. Anyone may read it."""
+
+
+PING = HealthCheck("ping", lambda: None)
+STUCK_AFTER = 180.0
+"""Seconds without a sign of life after which a thread is given up: more than any plugin should compute."""
+
+
+def shutdown_check(is_stopping: Callable[[], bool]) -> HealthCheck:
+    return HealthCheck("shutdown", lambda: "process is shutting down" if is_stopping() else None)
+
+
+def handlers_check(are_synced: Callable[[], bool]) -> HealthCheck:
+    return HealthCheck("sched-handler-sync", lambda: None if are_synced() else "handlers are not fully synchronized")
+
+
+def informers_check(not_synced: Callable[[], Sequence[str]]) -> HealthCheck:
+    def problem() -> str | None:
+        names = not_synced()
+        return f"{len(names)} informers not started yet: [{' '.join(names)}]" if names else None
+
+    return HealthCheck("informer-sync", problem)
+
+
+def thread_check(silence: Callable[[], float]) -> HealthCheck:
+    """kube-scheduler has no such check: one that is stuck for ever in a plugin keeps its lease there."""
+
+    def problem() -> str | None:
+        return f"no sign of life for {seconds:.0f} s" if (seconds := silence()) > STUCK_AFTER else None
+
+    return HealthCheck("scheduling-thread", problem)
+
+
+def skipped_check(skipped: Callable[[], int]) -> HealthCheck:
+    """Never fails: one object that cannot be handled is no reason to take a scheduler away from all others."""
+
+    def remark() -> str:
+        return f"{count} objects skipped because of errors, see the log" if (count := skipped()) else ""
+
+    return HealthCheck("objects-handled", lambda: None, remark)
+
+
+Observe = Callable[[str, str, bool], None]
+"""Called with the name of a check, that of its endpoint, and whether it passed."""
+
+
+def health_report(
+    endpoint: str,
+    checks: Sequence[HealthCheck],
+    *,
+    excluded: Iterable[str] = (),
+    verbose: bool = False,
+    observe: Observe = lambda check, endpoint, passed: None,
+) -> tuple[bool, str]:
+    """Whether all checks but the excluded ones pass, and the answer to a probe.
+
+    Why a check failed is confidential, so only the log has it.
+    """
+    left_out = set(excluded)
+    lines, failures = [], {}
+    for check in checks:
+        if check.name in left_out:
+            lines.append(f"[+]{check.name} excluded: ok")
+            continue
+        problem = check.problem()
+        observe(check.name, endpoint, problem is None)
+        if problem is None:
+            remark = check.remark()
+            lines.append(f"[+]{check.name} ok{remark and f': {remark}'}")
+        else:
+            lines.append(f"[-]{check.name} failed: reason withheld")
+            failures[check.name] = problem
+    if unknown := sorted(left_out - {check.name for check in checks}):
+        quoted = ",".join(f'"{name}"' for name in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
+    if failures:
+        log.info("Health check failed", v=2, endpoint=endpoint, **failures)
+    if not failures and not verbose:
+        return True, "ok"
+    return not failures, "\n".join([*lines, f"{endpoint} check {'failed' if failures else 'passed'}\n"])
+
 
 _LINES_AT_ONCE = 500
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS")
@@ -35,7 +126,7 @@ Call = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 async def at_once(function: Callable[[], Any]) -> Any:
-    """Here and now."""
+    """Call it in this thread."""
     return function()
 
 
@@ -45,7 +136,7 @@ def utc_now() -> datetime.datetime:
 
 @dataclass(frozen=True)
 class Served:
-    """All that the endpoints tell about."""
+    """Everything that the endpoints show."""
 
     options: Options
     configuration: SchedulerConfiguration
@@ -58,7 +149,7 @@ class Served:
     resource_lines: Callable[[], Iterable[str]] = tuple
     """The text of /metrics/resources, line by line; nothing unless this is the leader."""
     dumps: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-    """What /debug/NAME shows, as text or as JSON."""
+    """The functions whose answers /debug/NAME shows, as text or as JSON."""
     set_verbosity: Callable[[int], None] = lambda verbosity: None
     now: Callable[[], datetime.datetime] = utc_now
     call: Call = at_once
@@ -79,7 +170,7 @@ class Endpoints:
             "/metrics/slis": self._slis,
         }
         for name, checks in (("healthz", served.healthz), ("livez", served.livez), ("readyz", served.readyz)):
-            self._add_health(HealthEndpoint(name, checks or (PING,), self._checked))
+            self._add_health(name, checks or (PING,))
         if served.gates["ComponentFlagz"]:
             self.routes["/flagz"] = self._flagz
         if served.gates["ComponentStatusz"]:
@@ -106,19 +197,20 @@ class Endpoints:
 
     # -- health -------------------------------------------------------------------------------------------------------
 
-    def _add_health(self, endpoint: HealthEndpoint) -> None:
+    def _add_health(self, endpoint: str, checks: tuple[HealthCheck, ...]) -> None:
         async def all_checks(request: web.Request) -> web.Response:
-            excluded = request.query.getall("exclude", [])
-            return _healthy_or_not(endpoint.report(excluded=excluded, verbose="verbose" in request.query))
+            excluded, verbose = request.query.getall("exclude", []), "verbose" in request.query
+            return _healthy_or_not(
+                *health_report(endpoint, checks, excluded=excluded, verbose=verbose, observe=self._checked)
+            )
 
         async def one_check(request: web.Request) -> web.Response:
-            report = endpoint.report_one(request.path.rpartition("/")[2])
-            assert report is not None
-            return _healthy_or_not(report)
+            problem = by_path[request.path].problem()
+            return _healthy_or_not(problem is None, f"internal server error: {problem}\n" if problem else "ok")
 
-        self.routes[f"/{endpoint.name}"] = all_checks
-        for check in endpoint.checks:
-            self.routes[f"/{endpoint.name}/{check.name}"] = one_check
+        by_path = {f"/{endpoint}/{check.name}": check for check in checks}
+        self.routes[f"/{endpoint}"] = all_checks
+        self.routes |= dict.fromkeys(by_path, one_check)
 
     def _checked(self, check: str, endpoint: str, passed: bool) -> None:
         self._checks["kubernetes_healthcheck"].child(check, endpoint).set(passed)
@@ -171,21 +263,21 @@ class Endpoints:
                 seconds = float(request.query.get("seconds", "30"))
             except ValueError:
                 return web.Response(status=400, text="seconds: expected a number\n")
-            return web.Response(text=await profiling.sampled_stacks(seconds))
+            return web.Response(text=await pages.sampled_stacks(seconds))
 
         async def heap(request: web.Request) -> web.Response:
-            return web.Response(text=profiling.heap(stop="stop" in request.query))
+            return web.Response(text=pages.heap(stop="stop" in request.query))
 
         async def tasks(_: web.Request) -> web.Response:
-            return web.Response(text=await self._served.call(profiling.tasks) + profiling.tasks())
+            return web.Response(text=await self._served.call(pages.tasks) + pages.tasks())
 
         self.routes |= {
-            "/debug/pprof": _dumping(profiling.index, at_once),
-            "/debug/pprof/": _dumping(profiling.index, at_once),
+            "/debug/pprof": _dumping(pages.pprof_index, at_once),
+            "/debug/pprof/": _dumping(pages.pprof_index, at_once),
             "/debug/pprof/profile": profile,
             "/debug/pprof/heap": heap,
             "/debug/pprof/goroutine": tasks,
-            "/debug/pprof/threads": _dumping(profiling.threads, at_once),
+            "/debug/pprof/threads": _dumping(pages.threads, at_once),
         }
         for name, dump in self._served.dumps.items():
             self.routes[f"/debug/{name}"] = _dumping(dump, self._served.call)
@@ -231,8 +323,8 @@ async def _with_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.pop("Server", None)
 
 
-def _healthy_or_not(report: HealthReport) -> web.Response:
-    return web.Response(status=200 if report.healthy else 500, text=report.text, headers=_NO_SNIFFING)
+def _healthy_or_not(is_healthy: bool, text: str) -> web.Response:
+    return web.Response(status=200 if is_healthy else 500, text=text, headers=_NO_SNIFFING)
 
 
 def _wants_object(request: web.Request, kind: str) -> bool:

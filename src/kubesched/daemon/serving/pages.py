@@ -1,14 +1,22 @@
-"""Pages about the process itself: /configz, /flagz and /statusz, in the shapes of Kubernetes components."""
+"""Pages about the process itself: /configz, /flagz and /statusz as in Kubernetes components, and /debug/pprof."""
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+import io
 import json
-from collections.abc import Mapping, Sequence
+import sys
+import threading
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
 from typing import Any
 
 from kubesched import config
-from kubesched.daemon.version import KUBERNETES_MINOR, VersionInfo
+from kubesched.daemon.feature_gates import KUBERNETES_MINOR, VersionInfo
 
 COMPONENT = "kube-scheduler"
 _WARNING = (
@@ -34,21 +42,20 @@ def flagz_object(flags: Mapping[str, str]) -> dict[str, Any]:
 
 
 def statusz_text(started: datetime.datetime, now: datetime.datetime, paths: Sequence[str]) -> str:
-    info = VersionInfo()
-    return "\n".join(
-        [
-            f"\n{COMPONENT} statusz",
-            _WARNING,
-            "",
-            f"Started: {started:%a %b %e %H:%M:%S %Z %Y}",
-            f"Up: {_uptime(now - started)}",
-            f"Go version: {info.go_version}",
-            f"Binary version: {info.git_version.removeprefix('v')}",
-            f"Emulation version: {_emulated()}",
-            f"Paths: {' '.join(paths)}",
-            "",
-        ]
-    )
+    status = statusz_object(started, now, paths)
+    minutes, seconds = divmod(status["uptimeSeconds"], 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"""
+{COMPONENT} statusz
+{_WARNING}
+
+Started: {started:%a %b %e %H:%M:%S %Z %Y}
+Up: {hours} hr {minutes:02} min {seconds:02} sec
+Go version: {status["goVersion"]}
+Binary version: {status["binaryVersion"]}
+Emulation version: {status["emulationVersion"]}
+Paths: {" ".join(paths)}
+"""
 
 
 def statusz_object(started: datetime.datetime, now: datetime.datetime, paths: Sequence[str]) -> dict[str, Any]:
@@ -61,16 +68,86 @@ def statusz_object(started: datetime.datetime, now: datetime.datetime, paths: Se
         "uptimeSeconds": int((now - started).total_seconds()),
         "goVersion": info.go_version,
         "binaryVersion": info.git_version.removeprefix("v"),
-        "emulationVersion": _emulated(),
+        "emulationVersion": f"{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1]}",
         "paths": list(paths),
     }
 
 
-def _emulated() -> str:
-    return f"{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1]}"
+_LONGEST_PROFILE = 300.0
+_PPROF_PAGES = {
+    "profile": "where time goes, sampled: one line per stack, root first, with the number of samples (?seconds=30)",
+    "heap": "where memory was taken, once tracing has begun: the first request begins it, ?stop=1 ends it",
+    "goroutine": "what every task waits for",
+    "threads": "where every thread is",
+}
+_INTERVAL = 0.01
+_LARGEST = 50
 
 
-def _uptime(up: datetime.timedelta) -> str:
-    minutes, seconds = divmod(int(up.total_seconds()), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} hr {minutes:02} min {seconds:02} sec"
+def pprof_index() -> str:
+    """The list of pages below /debug/pprof."""
+    lines = [f"/debug/pprof/{name}: {meaning}" for name, meaning in _PPROF_PAGES.items()]
+    return "\n".join(["/debug/pprof/", "", *lines, ""])
+
+
+async def sampled_stacks(seconds: float) -> str:
+    """Stacks of all threads, looked at every hundredth of a second by one more: flame graphs are drawn from such lines.
+    The first name in each is that of the thread; the one that schedules is `scheduling`."""
+    stacks = await asyncio.to_thread(_sample, min(seconds, _LONGEST_PROFILE))
+    return "".join(f"{stack} {count}\n" for stack, count in stacks.most_common())
+
+
+def _sample(seconds: float) -> Counter[str]:
+    stacks: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for name, frame in _frames():
+            stacks[f"{name};{_folded(frame)}"] += 1
+        time.sleep(_INTERVAL)
+    return stacks
+
+
+def _frames() -> Iterator[tuple[str, FrameType]]:
+    """Every thread but this one by its name, and where it is."""
+    names, me = {thread.ident: thread.name for thread in threading.enumerate()}, threading.get_ident()
+    return ((names.get(i, str(i)), frame) for i, frame in sys._current_frames().items() if i != me)
+
+
+def _folded(frame: FrameType | None) -> str:
+    names = []
+    while frame is not None:
+        code = frame.f_code
+        names.append(f"{code.co_filename.rpartition('/')[2]}:{code.co_qualname}")
+        frame = frame.f_back
+    return ";".join(reversed(names))
+
+
+def heap(*, stop: bool = False) -> str:
+    """The lines of source that hold the most memory allocated since tracing began."""
+    if stop:
+        tracemalloc.stop()
+        return "tracing has ended\n"
+    if not tracemalloc.is_tracing():
+        tracemalloc.start()
+        return "tracing begins now, and costs time until it is ended with ?stop=1; ask again to see where memory is\n"
+    statistics = tracemalloc.take_snapshot().statistics("lineno")
+    held, peak = tracemalloc.get_traced_memory()
+    lines = [f"{each.size:>12} bytes {each.count:>9} objects {each.traceback}" for each in statistics[:_LARGEST]]
+    return "\n".join([f"held {held} bytes, at most {peak}", *lines, ""])
+
+
+def tasks() -> str:
+    """Every task of this thread and where it waits."""
+    text = io.StringIO()
+    text.write(f"== {threading.current_thread().name}\n\n")
+    for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
+        task.print_stack(file=text)
+        text.write("\n")
+    return text.getvalue()
+
+
+def threads() -> str:
+    """Every thread and where it is."""
+    here = sys._getframe()
+    frames = [*_frames(), (threading.current_thread().name, here)]
+    return "".join(f"{name}\n  {_folded(frame).replace(';', chr(10) + '  ')}\n\n" for name, frame in frames)

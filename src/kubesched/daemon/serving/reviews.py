@@ -16,10 +16,10 @@ T = TypeVar("T")
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 SECONDS = 10.0
-"""How long an answer may take."""
+"""Seconds that an answer may take."""
 
 _MOST = 4096
-"""How many answers are kept at most."""
+"""Answers that a cache keeps at most."""
 _AT_ONCE = 4
 
 
@@ -89,7 +89,7 @@ class TokenReviewer:
         self._cache: ReviewCache[UserInfo | None] = ReviewCache(lambda _: ttl, clock)
 
     async def user_of(self, token: str) -> UserInfo | None:
-        """Whose token it is; None if it is not valid. ReviewError if that cannot be found out."""
+        """The user of a token; None if the token is not valid. ReviewError if the API server cannot be asked."""
         # Tokens are secrets, so only what cannot be turned back is remembered.
         return await self._cache.get(hashlib.sha256(token.encode()).digest(), lambda: self._review(token))
 
@@ -122,7 +122,7 @@ class AccessReviewer:
         )
 
     async def may(self, user: UserInfo, verb: str, path: str) -> AccessDecision:
-        """ReviewError if that cannot be found out."""
+        """ReviewError if the API server cannot be asked."""
         return await self._cache.get((user, verb, path), lambda: self._review(user, verb, path))
 
     async def _review(self, user: UserInfo, verb: str, path: str) -> AccessDecision:

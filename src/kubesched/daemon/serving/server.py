@@ -1,35 +1,125 @@
-"""The server on the secure port, and on that of the page: both behind the guard, and both stop gracefully."""
+"""The server on the secure port, and on that of the page: TLS, authorization of every request, and a graceful stop."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime
+import html
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
 from aiohttp import web
 
+from kubesched.api.api_error import ApiError
 from kubesched.daemon.checks import TLS_VERSIONS, OptionsError
 from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
-from kubesched.daemon.serving.authentication import Authenticator
-from kubesched.daemon.serving.authorities import Authorities, AuthoritySource
+from kubesched.daemon.serving.authentication import Authenticator, Authorities, AuthoritySource, UnauthorizedError
 from kubesched.daemon.serving.connections import Connections
 from kubesched.daemon.serving.endpoints import Endpoints, Served
-from kubesched.daemon.serving.guard import Authorizer, headers_of, require_authorization
-from kubesched.daemon.serving.reviews import AccessReviewer, ReviewApi, TokenReviewer
-from kubesched.http.access import RefusalLimiter, guard
-from kubesched.http.listen import bind, host_and_port
-from kubesched.http.tls import ServedCertificate, ServingTls, read_certificate
+from kubesched.daemon.serving.reviews import (
+    AccessDecision,
+    AccessReviewer,
+    ReviewApi,
+    ReviewError,
+    TokenReviewer,
+    UserInfo,
+)
+from kubesched.http.access import PERIOD, Check, RefusalLimiter, guard
+from kubesched.http.errors import status_response
+from kubesched.http.listen import ServedCertificate, ServingTls, bind, host_and_port, read_certificate
 from kubesched.kube.self_signed import kept_in, of_localhost
+
+ADMINISTRATORS = "system:masters"
+
+_UNAUTHORIZED = ApiError(401, "Unauthorized", "Unauthorized")
+_TOO_MANY = ApiError(429, "TooManyRequests", f"too many requests that were refused; wait {PERIOD:g} seconds")
+
+
+class Authorizer:
+    """Decides about paths."""
+
+    def __init__(self, always_allow_paths: Iterable[str], access: AccessReviewer | None) -> None:
+        """Without a reviewer, all other paths are forbidden."""
+        paths = [path.removeprefix("/") for path in always_allow_paths]
+        self._paths = frozenset(path for path in paths if not path.endswith("*"))
+        self._prefixes = tuple(path[:-1] for path in paths if path.endswith("*"))
+        self._access = access
+
+    def is_open(self, path: str) -> bool:
+        """Whether reading it needs no authorization."""
+        relative = path.removeprefix("/")
+        return relative in self._paths or relative.startswith(self._prefixes)
+
+    async def may(self, user: UserInfo, verb: str, path: str) -> AccessDecision:
+        """ReviewError if the API server cannot be asked."""
+        if ADMINISTRATORS in user.groups or self.is_open(path):
+            return AccessDecision(allowed=True)
+        if self._access is None:
+            return AccessDecision(allowed=False)
+        return await self._access.may(user, verb, path)
+
+
+def headers_of(request: web.Request) -> Mapping[str, str]:
+    return request.headers
+
+
+def require_authorization(
+    authenticator: Authenticator,
+    authorizer: Authorizer,
+    limiter: RefusalLimiter,
+    credentials: Callable[[web.Request], Mapping[str, str]] = headers_of,
+) -> Check:
+    """Check that the user of a request may make it. `credentials` are the headers that name the user."""
+
+    async def check(request: web.Request) -> web.Response | None:
+        address = request.remote or ""
+        needs_review = "Authorization" in credentials(request) or not authorizer.is_open(request.path)
+        if needs_review and limiter.is_limited(address):
+            return status_response(_TOO_MANY)
+        refusal = await refusal_of(request)
+        if refusal is not None:
+            limiter.count(address)
+        return refusal
+
+    async def refusal_of(request: web.Request) -> web.Response | None:
+        connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+        verb = request.method.lower()
+        try:
+            user = await authenticator.user_of(credentials(request), connection)
+        except UnauthorizedError:
+            return status_response(_UNAUTHORIZED)
+        except ReviewError as error:  # a user who cannot be verified is refused
+            log.error("Unable to authenticate the request", err=error)
+            return status_response(_UNAUTHORIZED)
+        try:
+            decision = await authorizer.may(user, verb, request.path)
+        except ReviewError as error:
+            log.error("A request could not be authorized", err=error, path=request.path)
+            text = f'Internal Server Error: "{request.path_qs}": {error}\n'
+            return web.Response(status=500, text=_harmless(text), headers={"X-Content-Type-Options": "nosniff"})
+        if decision.allowed:
+            return None
+        log.info("Forbidden", v=4, URI=request.path_qs, reason=decision.reason)
+        message = _harmless(f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"')
+        message += f": {decision.reason}" if decision.reason else ""
+        return status_response(ApiError(403, "Forbidden", message), details={})
+
+    return check
+
+
+def _harmless(text: str) -> str:
+    """Nothing that a browser would take for HTML."""
+    return html.escape(text, quote=False)
+
 
 SHUTDOWN_SECONDS = 5.0
 NAME = "kube-scheduler"
-"""What files in --cert-dir are called."""
+"""The name of the files in --cert-dir."""
 
 log = Log(__name__)
 
@@ -106,6 +196,12 @@ class SecureServer:
             self._ports.append(_Port(options.ui_port, page.application(behind, self._tls.has_certificate_for)))
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 
+    async def __aenter__(self) -> None:
+        await self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
     @property
     def port(self) -> int:
         """The secure port, once there is one."""
@@ -113,7 +209,7 @@ class SecureServer:
 
     @property
     def ui_port(self) -> int:
-        """That of the page."""
+        """The port of the page."""
         return self._ports[-1].number
 
     async def start(self) -> None:
@@ -190,25 +286,16 @@ def _default_certificate(options: Options, now: datetime.datetime) -> ServedCert
         raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
 
 
-def _table() -> Iterator[tuple[str, str]]:
-    text = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8")
-    for line in text.splitlines()[1:]:
-        name, openssl_name = line.split("\t")
-        yield name, openssl_name
-
-
-OPENSSL_NAMES = dict(_table())
+_CIPHERS = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8")
+OPENSSL_NAMES: dict[str, str] = dict(line.split("\t") for line in _CIPHERS.splitlines()[1:])
+"""The OpenSSL name of every cipher suite, by its IANA name."""
 ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 """The suites of TLS 1.3, which cannot be chosen."""
 
 
 def openssl_ciphers(names: Iterable[str]) -> str:
-    """What OpenSSL calls a choice of suites; OptionsError for a name that is not known."""
-    chosen = []
-    for name in names:
-        if name in ALWAYS_ON:
-            continue
-        if name not in OPENSSL_NAMES:
-            raise OptionsError(f"Cipher suite {name} not supported or doesn't exist")
-        chosen.append(OPENSSL_NAMES[name])
-    return ":".join(dict.fromkeys(chosen))
+    """The OpenSSL names of these suites; OptionsError for a name that is not known."""
+    chosen = [name for name in names if name not in ALWAYS_ON]
+    if unknown := [name for name in chosen if name not in OPENSSL_NAMES]:
+        raise OptionsError(f"Cipher suite {unknown[0]} not supported or doesn't exist")
+    return ":".join(dict.fromkeys(OPENSSL_NAMES[name] for name in chosen))

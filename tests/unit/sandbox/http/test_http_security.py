@@ -11,7 +11,7 @@ from tests.sandbox_server import fresh_api
 from tests.unit.sandbox.http.asking import PODS, Asking, with_server
 
 from kubesched.http.access import ExposedError
-from kubesched.http.tls import server_context
+from kubesched.http.listen import server_context
 from kubesched.sandbox.http import Server, kubeconfig, self_signed, write_kubeconfig
 
 

@@ -2,20 +2,24 @@
 
 The first line has the configuration, and the feature gates that are not at their default. A decision is written down
 with the draw among equals that it took, a call of the cluster's API with its answer: a replay needs neither the seed
-nor the cluster.
+nor the cluster. Values of annotations are masked, and only the owner may read the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import msgspec
 
+from kubesched.api import well_known
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
+from kubesched.api.device_claims import EXTENDED_RESOURCE_CLAIM
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config import SchedulerConfiguration, to_plain, without_secrets
@@ -23,7 +27,6 @@ from kubesched.framework.client import Awaited, ClientError, ClusterClient, Json
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.recording.secrets import AnnotationMask, open_private
 
 FORMAT = "kubesched recording 2"
 
@@ -63,6 +66,9 @@ class Recording(SchedulerListener):
     def note(self, what: str, **details: Any) -> None:
         self._write({"t": float(self._clock()), "what": what, **details})
 
+    def _note_attempt(self, what: str, attempt: Attempt, **details: Any) -> None:
+        self.note(what, attempt=attempt.number, pod=attempt.queued.key, **details)
+
     def handling(self, change: Change[KubeObject]) -> None:
         before = {"old": self._plain(change.old)} if change.old is not None and change.new is not None else {}
         self.note(change.verb, **before, object=self._plain(change.obj))
@@ -74,7 +80,7 @@ class Recording(SchedulerListener):
         self.note("flush_leftovers")
 
     def popped(self, attempt: Attempt) -> None:
-        self.note("pop", attempt=attempt.number, pod=attempt.queued.key)
+        self._note_attempt("pop", attempt)
 
     def group_decided(self, attempt: GroupAttempt) -> None:
         self._group_draws = {"draws": attempt.draws}
@@ -82,19 +88,19 @@ class Recording(SchedulerListener):
     def decided(self, attempt: Attempt) -> None:
         """With the first attempt at a pod of a group, what was drawn for all of them."""
         draws, self._group_draws = self._group_draws, {}
-        self.note("decide", attempt=attempt.number, pod=attempt.queued.key, **described(attempt), **draws)
+        self._note_attempt("decide", attempt, **described(attempt), **draws)
 
     def waiting(self, attempt: Attempt) -> None:
-        self.note("wait", attempt=attempt.number, pod=attempt.queued.key)
+        self._note_attempt("wait", attempt)
 
     def permitted(self, attempts: Sequence[Attempt]) -> None:
         self.note("permitted", pods=[attempt.queued.key for attempt in attempts])
 
     def finishing(self, attempt: Attempt) -> None:
-        self.note("finish", attempt=attempt.number, pod=attempt.queued.key)
+        self._note_attempt("finish", attempt)
 
     def finished(self, attempt: Attempt) -> None:
-        self.note("finished", attempt=attempt.number, pod=attempt.queued.key, outcome=attempt.outcome)
+        self._note_attempt("finished", attempt, outcome=attempt.outcome)
 
     def _plain(self, obj: KubeObject) -> dict[str, Any]:
         if isinstance(obj, CustomObject):
@@ -121,45 +127,46 @@ class RecordingClient(ClusterClient):
         self._recording = recording
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:
-        return await self._noted("get", named(kind, name, namespace), self._client.get(kind, name, namespace))
+        return await self._call("get", _named(kind, name, namespace), self._client.get(kind, name, namespace))
 
     async def create(self, kind: str, obj: Json) -> Json:
-        return await self._noted("create", name_in(kind, obj), self._client.create(kind, obj), given=obj)
+        return await self._call("create", _name_in(kind, obj), self._client.create(kind, obj), given=obj)
 
     async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
         call = self._client.replace(kind, obj, subresource=subresource)
-        return await self._noted("replace", name_in(kind, obj, subresource), call, given=obj)
+        return await self._call("replace", _name_in(kind, obj, subresource), call, given=obj)
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
         call = self._client.patch(kind, name, patch, namespace=namespace, subresource=subresource)
-        return await self._noted("patch", named(kind, name, namespace, subresource), call, given=patch)
+        return await self._call("patch", _named(kind, name, namespace, subresource), call, given=patch)
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         call = self._client.delete(kind, name, namespace=namespace, uid=uid)
-        await self._noted("delete", named(kind, name, namespace), call)
+        await self._call("delete", _named(kind, name, namespace), call)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        await self._noted("bind", f"Pod {pod.key}", self._client.bind(pod, node_name), given=node_name)
+        await self._call("bind", f"Pod {pod.key}", self._client.bind(pod, node_name), given=node_name)
 
     async def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
         call = self._client.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
-        await self._noted("patch_pod_status", f"Pod {pod.key}", call)
+        await self._call("patch_pod_status", f"Pod {pod.key}", call)
 
     async def evict(self, pod: Pod, condition: PodCondition) -> None:
-        await self._noted("evict", f"Pod {pod.key}", self._client.evict(pod, condition))
+        await self._call("evict", f"Pod {pod.key}", self._client.evict(pod, condition))
 
     async def wait(
         self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
         call = self._client.wait(pod, is_met, objects=objects, within=within)
-        return await self._noted("wait", f"Pod {pod.key}", call)
+        return await self._call("wait", f"Pod {pod.key}", call)
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         self._client.record_event(pod, related=related, type=type, reason=reason, action=action, note=note)
 
-    async def _noted(self, verb: str, obj: str, call: Awaitable[T], given: Any = None) -> T:
+    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> T:
+        """Make a call, named `obj` as in `ResourceClaim default/gpu status`, and note it."""
         noted = {"verb": verb, "object": obj, **({} if given is None else {"given": self._masked(given)})}
         try:
             answer = await call
@@ -173,15 +180,14 @@ class RecordingClient(ClusterClient):
         return self._recording.masked(value) if isinstance(value, dict) else value
 
 
-def named(kind: str, name: str, namespace: str = "", subresource: str = "") -> str:
-    """How a recording names the object of a call: `ResourceClaim default/gpu status`."""
+def _named(kind: str, name: str, namespace: str = "", subresource: str = "") -> str:
     return f"{kind} {namespace}/{name} {subresource}".rstrip() if namespace else f"{kind} {name} {subresource}".rstrip()
 
 
-def name_in(kind: str, obj: Json, subresource: str = "") -> str:
-    """The same for an object that is given whole; one that has no name yet says what its name begins with."""
+def _name_in(kind: str, obj: Json, subresource: str = "") -> str:
+    """The name of an object that is given whole; its `generateName` if it has no name yet."""
     meta = obj["metadata"]
-    return named(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
+    return _named(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
 
 
 def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:
@@ -199,7 +205,7 @@ def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:
 
 
 def described(attempt: Attempt) -> dict[str, Any]:
-    """What was decided, and by which draw."""
+    """The decision of an attempt, and its draw."""
     decision = attempt.decision
     return {
         "phase": attempt.state.phase,
@@ -210,3 +216,54 @@ def described(attempt: Attempt) -> dict[str, Any]:
         "drawn": decision.draw.drawn if decision else 0,
         **({"ran_out": True} if attempt.ran_out is not None else {}),
     }
+
+
+READ_BY_SCHEDULING = frozenset(
+    (
+        well_known.BIND_COMPLETED,
+        well_known.BOUND_BY_CONTROLLER,
+        well_known.DEFAULT_STORAGE_CLASS,
+        well_known.MIGRATED_PLUGINS,
+        well_known.SELECTED_NODE,
+        well_known.STORAGE_CLASS,
+        EXTENDED_RESOURCE_CLAIM,
+    )
+)
+"""Annotations that decisions depend on. They are written as they are: without them nothing could be replayed."""
+
+
+class AnnotationMask:
+    """Puts a digest in the place of each value of an annotation.
+
+    People keep passwords, webhooks and whole manifests in annotations. That a value changed still shows, since pods
+    may be requeued by it, and so does which pods have the same; what it was does not, for the digest is salted.
+    """
+
+    def __init__(self) -> None:
+        self._salt = os.urandom(16)
+
+    def __call__(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """The object, given as plain values, with its annotations masked."""
+        annotations = (obj.get("metadata") or {}).get("annotations")
+        if not annotations:
+            return obj
+        masked = {
+            key: value if key in READ_BY_SCHEDULING else self._digest(value) for key, value in annotations.items()
+        }
+        return {**obj, "metadata": {**obj["metadata"], "annotations": masked}}
+
+    def _digest(self, value: object) -> str:
+        return "masked " + blake2b(str(value).encode(), digest_size=6, key=self._salt).hexdigest()
+
+
+def open_private(path: str) -> IO[str]:
+    """An empty text file that only its owner may read, whatever was there before. Raises OSError."""
+    return open(path, "w", encoding="utf-8", opener=opened_for_owner)
+
+
+def opened_for_owner(path: str, flags: int) -> int:
+    """For `open`: a new file is its owner's alone."""
+    descriptor = os.open(path, flags, 0o600)
+    if os.path.isfile(path):  # not a pipe or a device, which keep their modes
+        os.fchmod(descriptor, 0o600)
+    return descriptor

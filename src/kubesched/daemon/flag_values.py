@@ -48,7 +48,7 @@ class FlagType:
     show: Callable[[Any], str] = str
     add: Callable[[Any, Any], Any] | None = None
     without_value: str | None = None
-    """What a flag without a value means; None if there must be one."""
+    """The value of a flag that is given without one; None if a value is required."""
     is_quoted: bool = False
     """Whether usage shows the default in quotes."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,18 +15,19 @@ from kubesched.api.custom import read_custom
 from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import Pod, PodCondition
-from kubesched.framework.client import CONFLICT, Awaited, ClientError, ClusterClient, Json, SchedulerMode
+from kubesched.api.pod import Pod
+from kubesched.framework.client import CONFLICT, ClientError, ClusterClient, SchedulerMode
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, Paused, Popped
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
-from kubesched.scheduler.recording.recording import FORMAT, described, name_in, named
+from kubesched.scheduler.recording import FORMAT, RecordingClient, described
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
 
 Entry = dict[str, Any]
+T = TypeVar("T")
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "added": ("object",),
@@ -42,7 +43,9 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "call": ("verb", "object"),
     "finished": ("pod", "attempt", "outcome"),
 }
-"""All that a recording can have, and what must be said about each."""
+"""Every kind of entry, and the fields that it must have."""
+_ANSWERED = ("get", "create", "replace", "patch")
+"""Calls whose answer is an object."""
 
 
 class ReplayError(UserError):
@@ -50,7 +53,7 @@ class ReplayError(UserError):
 
 
 class ReplayDifference(NamedTuple):
-    """Where the replay went another way."""
+    """A step at which the replay went another way."""
 
     line: int
     time: float
@@ -63,7 +66,7 @@ class ReplayDifference(NamedTuple):
 
 
 class Replay:
-    """One recording, read to its end."""
+    """The replay of one recording."""
 
     def __init__(self, lines: Iterable[str], plugins: Registry) -> None:
         self.differences: list[ReplayDifference] = []
@@ -73,7 +76,7 @@ class Replay:
         self._now = 0.0
         self._drawn = 0
         self._draws: deque[int] = deque()
-        """Those of a group, whose pods are decided all at once."""
+        """The draws of a group, whose pods are decided all at once."""
         self._popped: deque[Attempt] = deque()
         """Attempts of the pod group that was popped last, which the recording is yet to name."""
         self._entity_of: dict[int, EntityAttempt] = {}
@@ -226,52 +229,26 @@ class Replay:
             raise ReplayError(f"line {self._line}: {field}: {error}") from error
 
 
-class _RecordedClient(ClusterClient):
+class _RecordedClient(RecordingClient):
     """Answers every call as it was answered then. A call that was not made then is a difference."""
 
     def __init__(self, compare: Callable[[str, Any, Any], None]) -> None:
+        self._client = ClusterClient()
         self.calls: list[Entry] = []
-        """Those of the attempt that is being finished."""
+        """The recorded calls of the attempt that is being finished."""
         self._compare = compare
 
-    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
-        return self._json("get", named(kind, name, namespace))
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        """A recording has no events."""
 
-    async def create(self, kind: str, obj: Json) -> Json:
-        return self._json("create", name_in(kind, obj))
-
-    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
-        return self._json("replace", name_in(kind, obj, subresource))
-
-    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
-        return self._json("patch", named(kind, name, namespace, subresource))
-
-    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
-        self._repeat("delete", named(kind, name, namespace))
-
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        self._repeat("bind", f"Pod {pod.key}")
-
-    async def patch_pod_status(
-        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
-    ) -> None:
-        self._repeat("patch_pod_status", f"Pod {pod.key}")
-
-    async def evict(self, pod: Pod, condition: PodCondition) -> None:
-        self._repeat("evict", f"Pod {pod.key}")
-
-    async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
-    ) -> bool:
-        return bool(self._repeat("wait", f"Pod {pod.key}"))
-
-    def _json(self, verb: str, obj: str) -> Json:
-        answer = self._repeat(verb, obj)
-        if not isinstance(answer, dict):
+    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> Any:
+        call.close()  # there is no cluster to ask
+        answer = self._answer_of(verb, obj)
+        if verb in _ANSWERED and not isinstance(answer, dict):
             raise ClientError(CONFLICT, f"{verb} {obj}: the recording has no answer")
         return answer
 
-    def _repeat(self, verb: str, obj: str) -> Any:
+    def _answer_of(self, verb: str, obj: str) -> Any:
         for i, call in enumerate(self.calls):
             if call["verb"] == verb and call["object"] == obj:
                 del self.calls[i]

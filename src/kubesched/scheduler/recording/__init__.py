@@ -1,1 +1,0 @@
-"""Recordings of a scheduler at work, and their replay."""
