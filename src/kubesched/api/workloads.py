@@ -27,7 +27,7 @@ class ReplicationController(KubeObject, frozen=True):
     spec: ServiceSpec = ServiceSpec()
 
 
-class WorkloadSpec(Record, frozen=True):
+class OwnerSpec(Record, frozen=True):
     """Which pods are owned, or guarded by a budget."""
 
     selector: LabelSelector | None = None
@@ -36,16 +36,16 @@ class WorkloadSpec(Record, frozen=True):
 class ReplicaSet(KubeObject, frozen=True):
     """An owner of pods."""
 
-    spec: WorkloadSpec = WorkloadSpec()
+    spec: OwnerSpec = OwnerSpec()
 
 
 class StatefulSet(KubeObject, frozen=True):
     """An owner of pods with names that stay."""
 
-    spec: WorkloadSpec = WorkloadSpec()
+    spec: OwnerSpec = OwnerSpec()
 
 
-class BudgetSpec(WorkloadSpec, frozen=True):
+class BudgetSpec(OwnerSpec, frozen=True):
     """How many of the guarded pods must be there: a number, or a percentage of all that are wanted."""
 
     min_available: int | str | None = None

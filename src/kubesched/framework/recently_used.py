@@ -16,7 +16,7 @@ _PER_DEFINITION = 16
 
 
 class RecentlyUsed(Generic[V]):
-    """Keys hold on to what they are made of, and pods of strangers are as large as they like: so keys are weighed."""
+    """An LRU limited by bytes as well as by entries, because keys can be large."""
 
     def __init__(self, *, ordinary: int, large: int) -> None:
         """Keys of more than an ordinary number of bytes are kept apart, and may take so many all together."""

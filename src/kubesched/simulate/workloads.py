@@ -87,7 +87,7 @@ def as_owner(workload: PodWorkload) -> KubeObject | None:
     stored = _OWNERS.get(type(workload))
     if stored is None:
         return None
-    return stored(metadata=workload.metadata, spec=api.WorkloadSpec(selector=workload.spec.selector))
+    return stored(metadata=workload.metadata, spec=api.OwnerSpec(selector=workload.spec.selector))
 
 
 _OWNERS: dict[type[PodWorkload], type[api.ReplicaSet] | type[api.StatefulSet]] = {

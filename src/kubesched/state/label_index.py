@@ -1,6 +1,6 @@
-"""Two indices by label: of things with labels, for whom a selector matches; and of selectors, for which match a thing.
+"""Two indices by label: of labelled objects, for those that a selector matches; of selectors, for those that match.
 
-Both make a question cost what its answer is worth, not what is there: selectors of strangers are cheap to have around.
+A lookup costs time by the size of its answer, independent of how many objects or selectors are indexed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The resources of nodes: what each offers and what pods there request, a column for each resource that matters.
 
 What pods ask for needs no column of its own: a name that no node offers is offered nowhere, however much is requested.
-So strangers cannot make columns, and the last node that offers a resource takes its column along. Where nodes offer
+So pods cannot make columns, and the last node that offers a resource takes its column along. Where nodes offer
 very many names (each one of its own, say), those that pods asked for last have the columns.
 """
 

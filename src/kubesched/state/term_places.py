@@ -1,4 +1,4 @@
-"""Where affinity terms look, every set of namespaces and every topology once: found by name, not one by one."""
+"""Interns the namespaces and topology keys of affinity terms: each set of namespaces and each key is kept once."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ from cryptography.x509.oid import NameOID
 from kubesched.daemon.checks import OptionsError, read_bytes
 from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
-from kubesched.daemon.serving.reviews import SECONDS, ReviewApi, TokenReviewer, UserInfo
+from kubesched.daemon.serving.reviews import SECONDS, ReviewApi, ReviewedUser, TokenReviewer
 
-ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
+ANONYMOUS = ReviewedUser("system:anonymous", groups=("system:unauthenticated",))
 _AUTHENTICATED = "system:authenticated"
 
 
@@ -45,7 +45,7 @@ class Authenticator:
         self._client_cas = _certificates(authorities.client_ca)
         self._proxy_cas = _certificates(authorities.proxy_ca)
 
-    async def user_of(self, headers: Mapping[str, str], connection: ssl.SSLObject | None) -> UserInfo:
+    async def user_of(self, headers: Mapping[str, str], connection: ssl.SSLObject | None) -> ReviewedUser:
         """The user. UnauthorizedError for bad credentials, ReviewError if the API server cannot be asked."""
         chain = _chain(connection)
         if chain and _is_issued_by(chain, self._proxy_cas) and (user := self._named_by_proxy(chain[0], headers)):
@@ -60,7 +60,7 @@ class Authenticator:
             return _authenticated(found)
         return ANONYMOUS
 
-    def _named_by_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> UserInfo | None:
+    def _named_by_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> ReviewedUser | None:
         known, names = self._authorities, _attributes(certificate, NameOID.COMMON_NAME)
         if known.allowed_names and not set(names) & set(known.allowed_names):
             return None
@@ -70,20 +70,20 @@ class Authenticator:
         uid = next((headers[header] for header in known.uid_headers if headers.get(header)), "")
         wanted = [header.lower() for header in known.group_headers]
         groups = [value for each in wanted for header, value in headers.items() if header.lower() == each]
-        return _authenticated(UserInfo(name, uid, tuple(groups), tuple(_extra(headers, known.extra_prefixes))))
+        return _authenticated(ReviewedUser(name, uid, tuple(groups), tuple(_extra(headers, known.extra_prefixes))))
 
 
-def _named_in(certificate: x509.Certificate) -> UserInfo | None:
+def _named_in(certificate: x509.Certificate) -> ReviewedUser | None:
     """The common name is the user, organizations are groups."""
     name = next(iter(_attributes(certificate, NameOID.COMMON_NAME)), "")
     groups = _attributes(certificate, NameOID.ORGANIZATION_NAME)
-    return _authenticated(UserInfo(name, groups=tuple(groups))) if name else None
+    return _authenticated(ReviewedUser(name, groups=tuple(groups))) if name else None
 
 
-def _authenticated(user: UserInfo) -> UserInfo:
+def _authenticated(user: ReviewedUser) -> ReviewedUser:
     if _AUTHENTICATED in user.groups:
         return user
-    return UserInfo(user.name, user.uid, (*user.groups, _AUTHENTICATED), user.extra)
+    return ReviewedUser(user.name, user.uid, (*user.groups, _AUTHENTICATED), user.extra)
 
 
 def _extra(headers: Mapping[str, str], prefixes: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:

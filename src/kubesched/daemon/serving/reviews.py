@@ -33,7 +33,7 @@ class ReviewApi(Protocol):
         """The body of the answer."""
 
 
-class UserInfo(msgspec.Struct, frozen=True):
+class ReviewedUser(msgspec.Struct, frozen=True):
     """A user, as Kubernetes knows them."""
 
     name: str
@@ -86,21 +86,21 @@ class TokenReviewer:
 
     def __init__(self, api: ReviewApi, *, ttl: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
-        self._cache: ReviewCache[UserInfo | None] = ReviewCache(lambda _: ttl, clock)
+        self._cache: ReviewCache[ReviewedUser | None] = ReviewCache(lambda _: ttl, clock)
 
-    async def user_of(self, token: str) -> UserInfo | None:
+    async def user_of(self, token: str) -> ReviewedUser | None:
         """The user of a token; None if the token is not valid. ReviewError if the API server cannot be asked."""
         # Tokens are secrets, so only what cannot be turned back is remembered.
         return await self._cache.get(hashlib.sha256(token.encode()).digest(), lambda: self._review(token))
 
-    async def _review(self, token: str) -> UserInfo | None:
+    async def _review(self, token: str) -> ReviewedUser | None:
         question = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status = (await _asked(self._api, TOKEN_REVIEWS, question)).get("status") or {}
         if not status.get("authenticated"):
             return None
         user = status.get("user") or {}
         extra = tuple((key, tuple(values)) for key, values in (user.get("extra") or {}).items())
-        return UserInfo(user.get("username") or "", user.get("uid") or "", tuple(user.get("groups") or ()), extra)
+        return ReviewedUser(user.get("username") or "", user.get("uid") or "", tuple(user.get("groups") or ()), extra)
 
 
 class AccessDecision(msgspec.Struct, frozen=True):
@@ -121,11 +121,11 @@ class AccessReviewer:
             lambda v: allowed_ttl if v.allowed else denied_ttl, clock
         )
 
-    async def may(self, user: UserInfo, verb: str, path: str) -> AccessDecision:
+    async def may(self, user: ReviewedUser, verb: str, path: str) -> AccessDecision:
         """ReviewError if the API server cannot be asked."""
         return await self._cache.get((user, verb, path), lambda: self._review(user, verb, path))
 
-    async def _review(self, user: UserInfo, verb: str, path: str) -> AccessDecision:
+    async def _review(self, user: ReviewedUser, verb: str, path: str) -> AccessDecision:
         spec: dict[str, Any] = {
             "nonResourceAttributes": {"path": path, "verb": verb},
             "user": user.name,

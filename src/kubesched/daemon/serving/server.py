@@ -25,9 +25,9 @@ from kubesched.daemon.serving.reviews import (
     AccessDecision,
     AccessReviewer,
     ReviewApi,
+    ReviewedUser,
     ReviewError,
     TokenReviewer,
-    UserInfo,
 )
 from kubesched.http.access import PERIOD, Check, RefusalLimiter, guard
 from kubesched.http.errors import status_response
@@ -55,7 +55,7 @@ class Authorizer:
         relative = path.removeprefix("/")
         return relative in self._paths or relative.startswith(self._prefixes)
 
-    async def may(self, user: UserInfo, verb: str, path: str) -> AccessDecision:
+    async def may(self, user: ReviewedUser, verb: str, path: str) -> AccessDecision:
         """ReviewError if the API server cannot be asked."""
         if ADMINISTRATORS in user.groups or self.is_open(path):
             return AccessDecision(allowed=True)
