@@ -1,8 +1,8 @@
 """Connections to the secure port: how many there may be, and how long a client may take over a request.
 
-Unauthenticated clients hold connections open, send a byte a minute, or never finish a handshake. None of that may keep a probe away,
-nor take the descriptors that the scheduler needs for connections of its own. So there are at most so many, in all and
-per address. Where there is no room, the one that has kept us waiting the longest makes room: a probe always gets in.
+Hostile clients hold connections open, send a byte a minute, or never finish a handshake. None of that may keep a probe
+away, nor take the descriptors that the scheduler needs for connections of its own. So there are at most so many, in all
+and per address. Where there is no room, the one that has kept us waiting the longest makes room: a probe gets in.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _OUT_OF_DESCRIPTORS_PAUSE = 0.1
 class Connection(asyncio.Protocol):
     """A connection: passes everything to aiohttp's protocol, and notes what the client is waited for.
 
-    That protocol is made when the handshake is over: most hostile clients never get there, and it is not freed by its count.
+    That protocol is made when the handshake is over: most hostile clients never get there, and it is not freed by its
+    count.
     """
 
     def __init__(
