@@ -85,6 +85,12 @@ class CopiedTree:
         shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", root)
 
+    def named(self, pattern: str) -> str:
+        """The path that the list names in these words."""
+        found = re.search(pattern, self._named)
+        assert found, f"the list has no {pattern}"
+        return found[1]
+
     def write(self, path: str, text: str) -> None:
         assert f"`{path}`" in self._named or f"`{Path(path).parent}/`" in self._named, f"the list does not name {path}"
         (self.root / path).write_text(text)
@@ -110,12 +116,24 @@ class CopiedTree:
         return self.run(sys.executable, "-c", "\n".join(lines))
 
 
-def test_a_flag_is_a_row_and_a_field(tmp_path: Path) -> None:
+def test_a_flag_is_a_row_and_a_field_and_a_flag_of_the_scheduler_a_setting(tmp_path: Path) -> None:
     tree = CopiedTree(tmp_path, "Adding a flag to `kubesched run`")
+    assembly = tree.named(r"`settings_of` in `([\w/.]+)`")
+    module = assembly.removeprefix("src/").removesuffix(".py").replace("/", ".")
     row = "\t".join(("Kubesched", "event-window", "", "duration", "How long to wait.", ""))
     tree.insert("src/kubesched/daemon/flags.tsv", f"{row}\n", after=r"^group\t.*\n")
     tree.insert(
         "src/kubesched/daemon/options.py", "\n    event_window: Duration = Duration(2)", after=r"^ +ui_port: int = 0"
+    )
+    tree.insert(
+        "src/kubesched/scheduler/assembly.py",
+        "    event_window: float = 0.0\n",
+        after=r"^class SchedulerSettings:\n(?:.*\n)*?    mode: .*\n",
+    )
+    tree.insert(
+        assembly,
+        "        event_window=float(options.event_window),\n",
+        after=r"^    return SchedulerSettings\(\n",
     )
     tree.insert(
         "src/kubesched/daemon/checks.py",
@@ -126,8 +144,9 @@ def test_a_flag_is_a_row_and_a_field(tmp_path: Path) -> None:
     printed = tree.python(
         "from kubesched.daemon.checks import mistakes_in",
         "from kubesched.daemon.options import parse_options",
+        f"from {module} import settings_of",
         "options = parse_options(['--event-window', '1m30s'])",
-        "print(float(options.event_window), options.shown()['event-window'], mistakes_in(options))",
+        "print(settings_of(options).event_window, options.shown()['event-window'], mistakes_in(options))",
         "print(mistakes_in(parse_options(['--event-window=-1s'])))",
     )
     assert printed == "90.0 1m30s []\n['--event-window must not be negative']\n"
@@ -140,7 +159,7 @@ def test_a_plugin_is_a_file_two_lines_of_the_registry_and_one_of_the_contract(tm
     tree.insert(
         registry,
         "from kubesched.plugins.quiet_nodes import QuietNodes\n",
-        after=r"^from kubesched\.plugins\.priority_sort.*\n",
+        after=r"^from kubesched\.plugins\.pod_topology_spread.*\n",
     )
     tree.insert(registry, "    QuietNodes,\n", after=r"^IN_TREE = \(\n")
     tree.insert("pyproject.toml", " | quiet_nodes", after=r"\| pod_topology_spread\b")
