@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
@@ -28,6 +28,15 @@ from kubesched.testing.cluster import built_node, built_pod, settings_with
 Paths = Iterable[str | Path]
 
 
+class SchedulerOptions(TypedDict, total=False):
+    """The scheduler of a placement: for `plugins`, `args` and `config` see Cluster; `seed` draws among equals."""
+
+    plugins: Iterable[type[Plugin]]
+    args: Mapping[str, Any] | None
+    config: str
+    seed: int
+
+
 class Placement:
     """A cluster on which everything has been scheduled, preemption included, until nothing changes any more."""
 
@@ -40,18 +49,15 @@ class Placement:
         manifests: Paths = (),
         objects: Iterable[KubeObject] = (),
         changes: Iterable[Edit] = (),
-        plugins: Iterable[type[Plugin]] = (),
-        args: Mapping[str, Any] | None = None,
-        config: str = "",
-        seed: int = 0,
+        **scheduler: Unpack[SchedulerOptions],
     ) -> None:
-        """`files` are the cluster, one of them may be a snapshot; `manifests` are put on it. For `plugins`, `args` and
-        `config` see Cluster."""
-        added = tuple(plugins)
+        """`files` are the cluster, one of them may be a snapshot; `manifests` are put on it."""
+        added, seed = tuple(scheduler.get("plugins", ())), scheduler.get("seed", 0)
         known = (*objects_in([str(file) for file in files]), *objects, *map(built_node, nodes), *map(built_pod, pods))
         for file in manifests:
             known = apply_hypothetical(known, [read_applied(str(file), known)])
-        settings, registry = settings_with(added, args, config), Registry((*IN_TREE, *added))
+        settings = settings_with(added, scheduler.get("args"), scheduler.get("config", ""))
+        registry = Registry((*IN_TREE, *added))
         ended = outcome(apply_hypothetical(known, changes), settings, seed=seed, plugins=registry)
         self._found = ScheduledCluster(ended, settings, seed, registry)
         self.nodes = {key: pod.spec.node_name for key, (pod, _) in ended.pods.items()}
