@@ -13,7 +13,7 @@ NEED_NO_BODY = ("docs", "tests")
 
 _BY_GIT = re.compile(r'(Merge |Revert "|fixup! |squash! |Release \d)')
 """Subjects that git writes by itself, and those of releases."""
-_SUBJECT = re.compile(r"(?P<component>[a-z][a-z0-9_./-]*): (?P<verb>[A-Za-z][a-z'-]*)\b.*")
+_SUBJECT = re.compile(r"(?P<component>[a-z][a-z0-9_./-]*(, [a-z][a-z0-9_./-]*)*): (?P<verb>[A-Za-z][a-z'-]*)\b.*")
 _NOT_IMPERATIVE = re.compile(r".*([^aius]s|[^e]ed|ing)")
 _IMPERATIVE = frozenset({"bring", "embed", "ping", "ring", "shed", "spring", "string"})
 """Imperatives that end as if they were none."""

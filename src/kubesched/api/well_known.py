@@ -18,6 +18,25 @@ POOL_LABELS = (
     "pool",
 )
 """Labels that name the pool of a node, the most telling first."""
+_OWNED_DOMAINS = (
+    "kubernetes.io",
+    "k8s.io",
+    "karpenter.sh",
+    "cloud.google.com",
+    "amazonaws.com",
+    "eksctl.io",
+    "azure.com",
+    "digitalocean.com",
+)
+"""Domains of labels that Kubernetes, kubelets or cloud providers set."""
+
+
+def is_owned_label(key: str) -> bool:
+    """Whether Kubernetes, a kubelet or a cloud provider sets this label of nodes: nobody else should change it."""
+    domain = key.partition("/")[0] if "/" in key else ""
+    return key in POOL_LABELS or any(domain == owned or domain.endswith(f".{owned}") for owned in _OWNED_DOMAINS)
+
+
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """The label with which a namespace carries its own name."""
 

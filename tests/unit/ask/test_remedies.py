@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from tests.applied_remedies import Json, as_json, cluster_of, schedules
 
 from kubesched.api.affinity import TopologySpreadConstraint
@@ -7,7 +8,7 @@ from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
 from kubesched.api.storage import StorageClass
 from kubesched.ask.remedies import Remedies, RemedyKind, remedies
-from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
+from kubesched.testing import HOSTNAME, NodeBuilder, PodBuilder, make_node, make_pod
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -73,6 +74,21 @@ def test_the_taint_of_a_node_that_is_not_ready_is_not_to_be_tolerated() -> None:
 def test_a_node_selector_can_be_met_by_a_label_or_done_without() -> None:
     found = texts(make_pod("p").node_selector(disk="ssd"), node("n"))
     assert found == ["Label n with disk=ssd", "Do without the node selector disk=ssd"]
+
+
+@pytest.mark.parametrize(
+    "key", [HOSTNAME, ZONE, "node.kubernetes.io/instance-type", "eks.amazonaws.com/nodegroup", "pool"]
+)
+def test_labels_that_kubernetes_or_a_provider_sets_are_never_proposed(key: str) -> None:
+    """A node with another hostname or zone than its own breaks volumes, spread and its kubelet."""
+    found = texts(make_pod("p").node_selector({key: "elsewhere"}), node("n"))
+    assert found == [f"Do without the node selector {key}=elsewhere"]
+
+
+def test_a_topology_key_that_kubernetes_sets_is_not_proposed_either() -> None:
+    found = texts(make_pod("p").label(app="web").spread(ZONE, app="web"), node("n"))
+    assert found
+    assert not [text for text in found if text.startswith("Label")]
 
 
 def test_a_skew_is_raised_by_just_as_much_as_it_takes() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.applied_remedies import Json, as_json, cluster_of, schedules
 
+from kubesched.api.well_known import is_owned_label
 from kubesched.ask.remedies import RemedyKind, remedies
 from kubesched.framework.decision import Outcome
 from kubesched.simulate.placement import schedule
@@ -139,6 +140,8 @@ def changed_nodes(objects: list[Json]) -> Iterator[Changed]:
             left = [other for other in obj["spec"]["taints"] if other != taint]
             yield frozenset((RemedyKind.REMOVE_TAINT,)), with_node({**obj, "spec": {**obj["spec"], "taints": left}})
         for key, value in pod["spec"].get("nodeSelector", {}).items():
+            if is_owned_label(key):
+                continue
             labels = {**obj["metadata"]["labels"], key: value}
             yield (
                 frozenset((RemedyKind.LABEL_NODE,)),
@@ -170,6 +173,7 @@ def test_every_remedy_helps_and_none_is_missed(objects: list[Json]) -> None:
     found = remedies(cluster, cluster.pods[PENDING])
     for remedy in found.found:
         assert schedules(objects, PENDING, remedy), remedy.text
+        assert not (remedy.text.startswith("Label") and "kubernetes.io/" in remedy.text), remedy.text
     suggested = {remedy.steps[0].sort for remedy in found.found if len(remedy.steps) == 1}
     for sorts, changed in single_changes(objects):
         assert not fits(changed) or sorts & suggested, (sorted(sort.value for sort in sorts), found)

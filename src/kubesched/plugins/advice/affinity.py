@@ -18,6 +18,7 @@ from kubesched.api.meta import LabelSelector
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodSpec
 from kubesched.api.selectors import compile_node_term, node_matches
+from kubesched.api.well_known import is_owned_label
 from kubesched.framework.advice import (
     AdvicePlugin,
     NodeShortfall,
@@ -44,9 +45,7 @@ class NodeAffinityAdvice(AdvicePlugin):
     def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
         yield from _node_selectors(cycle.pod)
         yield from _node_affinities(cycle.pod)
-        yield from propose_for_nearest(
-            nearest, lambda node: (propose_label(node, *label) for label in _missing_labels(cycle.pod, node))
-        )
+        yield from propose_for_nearest(nearest, lambda node: _labels_to_set(cycle.pod, node))
 
 
 def _node_selectors(pod: Pod) -> Iterator[RemedyProposal]:
@@ -124,6 +123,13 @@ def _with_node_selector(spec: PodSpec, selector: NodeSelector | None) -> PodSpec
     assert spec.affinity.node_affinity is not None
     affinity = replace(spec.affinity.node_affinity, required_during_scheduling_ignored_during_execution=selector)
     return replace(spec, affinity=replace(spec.affinity, node_affinity=affinity))
+
+
+def _labels_to_set(pod: Pod, node: Node) -> Iterator[RemedyProposal]:
+    """Not of labels that others own: a node that is relabelled with another hostname or zone breaks volumes."""
+    for key, value in _missing_labels(pod, node):
+        if not is_owned_label(key):
+            yield propose_label(node, key, value)
 
 
 def _missing_labels(pod: Pod, node: Node) -> Iterator[tuple[str, str]]:

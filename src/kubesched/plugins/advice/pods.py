@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodSpec
+from kubesched.api.well_known import is_owned_label
 from kubesched.framework.advice import (
     AdvicePlugin,
     RemedyKind,
@@ -38,7 +39,7 @@ class SpreadAdvice(AdvicePlugin):
 def _labels(pod: Pod, node: Node) -> Iterator[RemedyProposal]:
     hard = [c for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
     for key in dict.fromkeys(constraint.topology_key for constraint in hard):
-        if key not in node.metadata.labels:
+        if key not in node.metadata.labels and not is_owned_label(key):
             yield propose_label(node, key, node.name)
 
 
