@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.integration.live_cluster import wait_until
+from tests.otlp_receiver import OtlpReceiver, attributes_of
 
 COMMAND = [sys.executable, "-m", "kubesched", "sandbox"]
 
@@ -152,3 +154,32 @@ def test_port_that_is_taken_is_told() -> None:
     assert result.returncode == 2
     assert "address already in use" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_every_attempt_is_traced_to_an_otlp_receiver_and_a_group_is_linked_with_its_pods(tmp_path: Path) -> None:
+    receiver = OtlpReceiver()
+    file = tmp_path / "kubeconfig"
+    flags = ("--nodes", "2", "--pod-groups", "--no-ui", "--kubeconfig", str(file), "--otlp", receiver.endpoint)
+    with subprocess.Popen([*COMMAND, *flags]) as box:
+        wait_until(file.exists, "the kubeconfig")
+        server = yaml.safe_load(file.read_text())["clusters"][0]["cluster"]["server"]
+        pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train"}]}
+        spec = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": {"spec": pod}}
+        job = json.dumps({"metadata": {"name": "train"}, "spec": spec}).encode()
+        path, headers = f"{server}/apis/batch/v1/namespaces/default/jobs", {"Content-Type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(path, job, headers), timeout=60).close()
+
+        def named(name: str) -> list[Any]:
+            return [span for span in list(receiver.spans) if span.name == name]
+
+        wait_until(lambda: len(named("SchedulePod")) >= 2 and named("SchedulePodGroup"), "the traces")
+        box.send_signal(signal.SIGTERM)
+        assert box.wait(120) == 0
+    receiver.stop()
+    group = next(span for span in named("SchedulePodGroup") if attributes_of(span)["kubesched.outcome"] == "scheduled")
+    bound = [span for span in named("SchedulePod") if attributes_of(span)["kubesched.outcome"] == "bound"]
+    assert {link.span_id for link in group.links} == {span.span_id for span in bound}
+    assert [[link.span_id for link in span.links] for span in bound] == [[group.span_id]] * 2
+    # A sandbox may bind within the time below which a plugin has no span of its own.
+    binding = [[path for path in receiver.paths(span) if path[-1] == "bind Pod"] for span in bound]
+    assert [[path[0] for path in paths] for paths in binding] == [["Bind"], ["Bind"]]

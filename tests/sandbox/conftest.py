@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.running_sandbox import KUBECTL, Sandbox, running_sandbox
 
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 
 @pytest.fixture(scope="module")

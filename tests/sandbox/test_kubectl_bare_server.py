@@ -14,7 +14,7 @@ import yaml
 from tests.sandbox_server import serving_in_thread
 
 from kubesched.http.listen import server_context
-from kubesched.sandbox.http import kubeconfig, self_signed, write_kubeconfig
+from kubesched_sandbox.http import kubeconfig, self_signed, write_kubeconfig
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on the PATH")
 

@@ -9,7 +9,7 @@ import yaml
 from tests.running_sandbox import KUBECTL, Sandbox, running_sandbox
 
 from kubesched.config.features import POD_GROUP_GATES, Features
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 WAIT = "--timeout=100s"
 CONTAINER = {"name": "main", "image": "train", "resources": {"requests": {"cpu": "1"}}}

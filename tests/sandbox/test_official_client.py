@@ -16,7 +16,7 @@ from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 from tests.sandbox_server import fresh_api, serving_in_thread
 
 from kubesched.api.kinds import NODES
-from kubesched.sandbox.api import Api
+from kubesched_sandbox.api import Api
 
 CONTAINER = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
 

@@ -14,8 +14,9 @@ from kubesched.api.kinds import BUILT_IN
 PROJECTS = sorted(Path(__file__).with_name("projects").glob("*.yaml"))
 OWN = sorted(Path(__file__).parents[2].joinpath("deploy/manifests").glob("*.yaml"))
 ROLLED_OUT = ("Deployment", "StatefulSet", "DaemonSet")
-ALWAYS_PATCHED = ("poddisruptionbudget.policy/", "statefulset.apps/")
-"""kubectl sends the selector of a budget and the claim templates of a set with every apply, to any API server."""
+ALWAYS_PATCHED = ("poddisruptionbudget.policy/", "statefulset.apps/", "raycluster.ray.example.com/")
+"""To any API server, kubectl sends with every apply the selector of a budget, the claim templates of a set, and a list
+in a custom resource whose items were given defaults."""
 WAIT = "--timeout=100s"
 
 

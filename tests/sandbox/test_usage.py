@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.running_sandbox import Sandbox
 
-from kubesched.sandbox.api.usage import USAGE
+from kubesched_sandbox.api.usage import USAGE
 
 WAIT = "--timeout=100s"
 
@@ -22,10 +22,10 @@ def web(sandbox: Sandbox) -> str:
 
 def test_top_shows_what_pods_and_nodes_use(sandbox: Sandbox, web: str) -> None:
     rows = [line.split() for line in sandbox.kubectl("top", "pods", "-l", "app=web", "--no-headers").splitlines()]
-    assert [row[1:] for row in rows] == [["100m", "64Mi"]] * 2
+    assert [row[1:] for row in rows] == [["50m", "32Mi"]] * 2
     nodes = [line.split() for line in sandbox.kubectl("top", "nodes", "--no-headers").splitlines()]
-    assert sum(int(row[1].removesuffix("m")) for row in nodes) == 200
-    assert sandbox.kubectl("top", "pods", "-A", "--containers", "--sum").splitlines()[-1].split() == ["200m", "128Mi"]
+    assert sum(int(row[1].removesuffix("m")) for row in nodes) == 100
+    assert sandbox.kubectl("top", "pods", "-A", "--containers", "--sum").splitlines()[-1].split() == ["100m", "64Mi"]
     sandbox.kubectl("annotate", "pods", "-l", "app=web", f"{USAGE}=cpu=300%,memory=1Gi")
     rows = [line.split() for line in sandbox.kubectl("top", "pods", "-l", "app=web", "--no-headers").splitlines()]
     assert [row[1:] for row in rows] == [["300m", "1024Mi"]] * 2

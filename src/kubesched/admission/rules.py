@@ -36,6 +36,10 @@ class Mistakes:
     def invalid(self, field: str, value: Any, why: str) -> None:
         self._add(field, f"Invalid value: {_shown(value)}", why, "FieldValueInvalid")
 
+    def invalid_whole(self, field: str, why: str) -> None:
+        """As `invalid`, of an object or a list, which is not shown."""
+        self._add(field, "Invalid value", why, "FieldValueInvalid")
+
     def invalid_each(self, field: str, value: Any, whys: Iterable[str]) -> None:
         for why in whys:
             self.invalid(field, value, why)

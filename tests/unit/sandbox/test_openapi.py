@@ -8,7 +8,7 @@ import pytest
 from kubesched.admission import SERVED
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, Resource
-from kubesched.sandbox.openapi import openapi_v2, openapi_v3, openapi_v3_index
+from kubesched_sandbox.openapi import openapi_v2, openapi_v3, openapi_v3_index
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 EVERYTHING = (*SERVED, WIDGETS)

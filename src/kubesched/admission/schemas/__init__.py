@@ -111,10 +111,9 @@ def decoding_error(resource: Resource, found: Sequence[FieldMistake]) -> ApiErro
     return None
 
 
-def strict_decoding_error(found: Sequence[FieldMistake]) -> ApiError | None:
-    """The 400 for unknown fields when field validation is strict."""
-    words = [mistake.message for mistake in found if mistake.unknown]
-    return bad_request(f"strict decoding error: {', '.join(words)}") if words else None
+def strict_decoding_error(unknown: Sequence[str]) -> ApiError:
+    """The 400 for messages about unknown fields when field validation is strict."""
+    return bad_request(f"strict decoding error: {', '.join(unknown)}")
 
 
 class _Place(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import pytest
 from tests.sandbox_server import fresh_api, refused
 
 from kubesched.api.kinds import NODES, POD_DISRUPTION_BUDGETS, PODS
-from kubesched.sandbox.api import Api
+from kubesched_sandbox.api import Api
 
 ZONE = "topology.kubernetes.io/zone"
 

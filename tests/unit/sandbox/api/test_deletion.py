@@ -6,7 +6,7 @@ import pytest
 from tests.sandbox_server import fresh_api, refused
 
 from kubesched.api.kinds import CONFIG_MAPS, NAMESPACES, PODS, SERVICE_ACCOUNTS
-from kubesched.sandbox.api import Api
+from kubesched_sandbox.api import Api
 
 
 class Clock:

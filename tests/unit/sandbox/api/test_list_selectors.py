@@ -10,7 +10,7 @@ from tests.sandbox_server import refused
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CONFIG_MAPS, CORE_EVENTS, EVENTS, NODES, PODS, SECRETS, Resource
-from kubesched.sandbox.api import selection
+from kubesched_sandbox.api import selection
 
 
 def thing(labels: dict[str, str] | None = None, name: str = "x", **fields: Any) -> dict[str, Any]:

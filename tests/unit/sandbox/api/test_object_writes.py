@@ -6,7 +6,7 @@ import pytest
 from tests.sandbox_server import fresh_api, refused
 
 from kubesched.api.kinds import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource
-from kubesched.sandbox.api import Api, ApiEvent, PatchKind, bootstrap
+from kubesched_sandbox.api import Api, ApiEvent, PatchKind, bootstrap
 
 
 def pod(name: str = "", **metadata: Any) -> dict[str, Any]:

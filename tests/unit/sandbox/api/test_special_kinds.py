@@ -16,9 +16,9 @@ from kubesched.api.kinds import (
     Object,
     Resource,
 )
-from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.api.stamps import ADMIN, Tokens, review
-from kubesched.sandbox.store import Store
+from kubesched_sandbox.api import Api, PatchKind
+from kubesched_sandbox.api.stamps import ADMIN, Tokens, review
+from kubesched_sandbox.store import Store
 
 
 def definition(*versions: str, scope: str = "Namespaced", **subresources: Any) -> Object:

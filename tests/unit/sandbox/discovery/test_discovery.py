@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubesched.admission import SERVED
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Resource
-from kubesched.sandbox.discovery import aggregated, api_group, api_group_list, api_resource_list, api_versions
+from kubesched_sandbox.discovery import aggregated, api_group, api_group_list, api_resource_list, api_versions
 
 WIDGETS = Resource(
     "example.com", "v1beta1", "widgets", "Widget", True, ("wd",), ("all", "toys"), subresources=("scale", "status")

@@ -12,8 +12,8 @@ import msgspec
 from tests.sandbox_server import client, serving
 from yarl import URL
 
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.http import Server
+from kubesched_sandbox.api import Api
+from kubesched_sandbox.http import Server
 
 PODS = "/api/v1/namespaces/default/pods"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

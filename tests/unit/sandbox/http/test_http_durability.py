@@ -10,7 +10,7 @@ from tests.sandbox_server import client, fresh_api, serving
 from tests.unit.sandbox.http.asking import CONFIG_MAPS, Asking, config
 
 from kubesched.api import kinds
-from kubesched.sandbox.store import SqliteStore
+from kubesched_sandbox.store import SqliteStore
 
 
 class Halting(SqliteStore):

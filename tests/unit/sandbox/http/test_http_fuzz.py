@@ -16,7 +16,7 @@ from tests.unit.admission.examples import EXAMPLES, example
 from kubesched.admission import SERVED
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Resource
-from kubesched.sandbox.api import Api
+from kubesched_sandbox.api import Api
 
 _SUBRESOURCES = ["status", "scale", "binding", "eviction", "token", "finalize", "resize", "ephemeralcontainers", "x"]
 _SEGMENTS = st.one_of(

@@ -228,6 +228,19 @@ def test_objects_are_shown_as_tables_and_as_metadata() -> None:
     with_server(test)
 
 
+def test_configuration_of_the_scheduler_inside_is_shown_where_there_is_one() -> None:
+    shown = {"kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "mine"}]}
+
+    async def with_scheduler(ask: Asking) -> None:
+        assert (await ask("GET", "/configz")).json == {"componentconfig": shown}
+
+    async def without(ask: Asking) -> None:
+        assert (await ask("GET", "/configz")).status == 404
+
+    with_server(with_scheduler, scheduler_configuration=shown)
+    with_server(without)
+
+
 def test_discovery_health_and_version_answer() -> None:
     async def test(ask: Asking) -> None:
         assert (await ask("GET", "/version")).json["gitVersion"] == "v1.36.4"

@@ -12,7 +12,7 @@ from tests.unit.sandbox.http.asking import PODS, Asking, with_server
 
 from kubesched.http.access import ExposedError
 from kubesched.http.listen import server_context
-from kubesched.sandbox.http import Server, kubeconfig, self_signed, write_kubeconfig
+from kubesched_sandbox.http import Server, kubeconfig, self_signed, write_kubeconfig
 
 
 def test_a_token_is_asked_of_everybody_but_for_health_and_version() -> None:

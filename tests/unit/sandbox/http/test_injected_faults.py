@@ -8,7 +8,7 @@ from tests.sandbox_server import fresh_api
 from tests.unit.sandbox.http.asking import CONFIG_MAPS, Asking, config, with_server
 
 from kubesched.api import kinds
-from kubesched.sandbox.http import FaultError, Faults, Rule, parse_fault
+from kubesched_sandbox.http import FaultError, Faults, Rule, parse_fault
 
 
 @pytest.mark.parametrize(

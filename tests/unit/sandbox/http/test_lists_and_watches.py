@@ -9,9 +9,9 @@ from tests.sandbox_server import fresh_api
 from tests.unit.sandbox.http.asking import CONFIG_MAPS, PODS, Asking, config, pod, with_server
 
 from kubesched.api import kinds
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.http import watches
-from kubesched.sandbox.store import Store
+from kubesched_sandbox.api import Api
+from kubesched_sandbox.http import watches
+from kubesched_sandbox.store import Store
 
 
 def with_configs(count: int, store: Store | None = None) -> Api:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.sandbox.http.asking import PODS, Asking, with_server
 
-from kubesched.sandbox.http.protobuf import ProtobufError, decode_object
+from kubesched_sandbox.http.protobuf import ProtobufError, decode_object
 
 
 def varint(value: int) -> bytes:

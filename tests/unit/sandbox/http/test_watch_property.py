@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kubesched.api import kinds
-from kubesched.sandbox.api import Api, ListSelector, Stamps, selection
-from kubesched.sandbox.http.answers import Shapes
-from kubesched.sandbox.http.content import Accepted
-from kubesched.sandbox.http.faults import Faults
-from kubesched.sandbox.http.watches import Watcher, Watches
-from kubesched.sandbox.store import ExpiredError, Store
+from kubesched_sandbox.api import Api, ListSelector, Stamps, selection
+from kubesched_sandbox.http.answers import Shapes
+from kubesched_sandbox.http.content import Accepted
+from kubesched_sandbox.http.faults import Faults
+from kubesched_sandbox.http.watches import Watcher, Watches
+from kubesched_sandbox.store import ExpiredError, Store
 
 _NAMES = st.sampled_from("abcd")
 _LABELS = st.sampled_from(["x", "y"])

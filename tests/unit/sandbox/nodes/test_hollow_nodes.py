@@ -9,13 +9,13 @@ from tests.living_sandbox import START, LivingSandbox, pod
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CORE_EVENTS, CSI_NODES, LEASES, NODES, PODS, Object
-from kubesched.sandbox.api import bootstrap
-from kubesched.sandbox.api.conditions import condition_of, is_ready, is_true
-from kubesched.sandbox.nodes import HollowNodes, node_manifests
-from kubesched.sandbox.nodes.manifests import DURATION, EXIT_CODE, STARTUP, node_manifest
-from kubesched.sandbox.nodes.pods import requests_of
-from kubesched.sandbox.reconcilers import Dispatch
-from kubesched.sandbox.reconcilers.reconciler import Timers
+from kubesched_sandbox.api import bootstrap
+from kubesched_sandbox.api.conditions import condition_of, is_ready, is_true
+from kubesched_sandbox.nodes import HollowNodes, node_manifests
+from kubesched_sandbox.nodes.manifests import DURATION, EXIT_CODE, STARTUP, node_manifest
+from kubesched_sandbox.nodes.pods import requests_of
+from kubesched_sandbox.reconcilers import Dispatch
+from kubesched_sandbox.reconcilers.reconciler import Timers
 
 
 def placed(name: str = "first", *, annotations: dict[str, str] | None = None, cpu: str = "", **spec: object) -> Object:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubesched.api.api_error import ApiError
 from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource
-from kubesched.sandbox.patching import apply, track
+from kubesched_sandbox.patching import apply, track
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.sandbox.patching.owners import from_fields_v1, spelled, to_fields_v1
+from kubesched_sandbox.patching.owners import from_fields_v1, spelled, to_fields_v1
 
 CONTAINERS = ("f:spec", "f:containers")
 WEB = (*CONTAINERS, 'k:{"name":"web"}')

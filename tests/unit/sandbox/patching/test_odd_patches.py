@@ -13,7 +13,7 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import PODS, Resource
 from kubesched.api.merge_patch import merge_patch
-from kubesched.sandbox.patching import apply, strategic_merge, track
+from kubesched_sandbox.patching import apply, strategic_merge, track
 
 NOW = "2026-01-01T00:00:00Z"
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, NODES, POD_DISRUPTION_BUDGETS, PODS, SERVICES, Resource
-from kubesched.sandbox.patching import strategic_merge
+from kubesched_sandbox.patching import strategic_merge
 
 
 def pod(**spec: Any) -> Any:

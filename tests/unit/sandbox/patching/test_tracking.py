@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS
-from kubesched.sandbox.patching import apply, track
-from kubesched.sandbox.patching.owners import from_fields_v1
+from kubesched_sandbox.patching import apply, track
+from kubesched_sandbox.patching.owners import from_fields_v1
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.living_sandbox import LivingSandbox, deployment, template
 
 from kubesched.api.kinds import AUTOSCALERS, DEPLOYMENTS, OLDER_AUTOSCALERS, PODS, Object
-from kubesched.sandbox.api.usage import USAGE, Usage
+from kubesched_sandbox.api.usage import USAGE, Usage
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
@@ -121,13 +121,21 @@ def test_the_older_shape_is_the_same_autoscaler() -> None:
     assert (spec["maxReplicas"], spec["metrics"], "scaleUp" in spec["behavior"]) == (9, [newer], True)
 
 
-def test_usage_is_what_is_requested_unless_an_annotation_says_otherwise() -> None:
+def test_usage_is_half_of_what_is_requested_unless_an_annotation_says_otherwise() -> None:
     cluster = a_deployment()
     first, second = cluster.running()
-    assert Usage(cluster.api).of(first) == {"app": {"cpu": 100, "memory": 0}}
+    assert Usage(cluster.api).of(first) == {"app": {"cpu": 50, "memory": 0}}
     load(cluster, "cpu=1,memory=2Gi")
     cluster.change(PODS, second["metadata"]["name"], {"metadata": {"annotations": {USAGE: "cpu=150%,memory=much"}}})
     usage = Usage(cluster.api)
     by_name = {pod["metadata"]["name"]: usage.of(pod)["app"] for pod in usage.pods}
     assert by_name[second["metadata"]["name"]] == {"cpu": 150, "memory": 0}
     assert by_name[first["metadata"]["name"]] == {"cpu": 500, "memory": 1 << 30}
+
+
+@pytest.mark.parametrize("share", [50, 60, 80])
+def test_an_autoscaler_comes_to_rest_though_nothing_says_what_pods_use(share: int) -> None:
+    cluster = a_deployment(replicas=4)
+    scaled(cluster, most=60, share=share)
+    cluster.run(900)
+    assert replicas(cluster) <= 4

@@ -5,7 +5,7 @@ from tests.living_sandbox import LivingSandbox, deployment, pod
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Object
-from kubesched.sandbox.api.conditions import condition_of
+from kubesched_sandbox.api.conditions import condition_of
 
 
 def budget(**spec: object) -> Object:

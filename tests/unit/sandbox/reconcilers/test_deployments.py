@@ -9,9 +9,9 @@ from tests.living_sandbox import LivingSandbox, deployment, is_live, with_image,
 
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.controllers import rollout
-from kubesched.sandbox.api import ApiEvent
-from kubesched.sandbox.api.conditions import condition_of, is_active, is_ready
-from kubesched.sandbox.reconcilers.deployments import is_complete
+from kubesched_sandbox.api import ApiEvent
+from kubesched_sandbox.api.conditions import condition_of, is_active, is_ready
+from kubesched_sandbox.reconcilers.deployments import is_complete
 
 
 def rolling(surge: int | str, unavailable: int | str) -> Object:

@@ -4,7 +4,7 @@ from tests.living_sandbox import LivingSandbox, deployment, pod
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CONFIG_MAPS, CORE_EVENTS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS, Object, Resource
-from kubesched.sandbox.reconcilers.events import EventExpiry
+from kubesched_sandbox.reconcilers.events import EventExpiry
 
 
 def owned_by(name: str, *owners: Object) -> Object:

@@ -6,8 +6,8 @@ from tests.living_sandbox import LivingSandbox, is_live, template
 
 from kubesched.api.kinds import JOBS, PODS, Object
 from kubesched.controllers.jobs import INDEX, Indexes
-from kubesched.sandbox.api.conditions import condition_of, is_true
-from kubesched.sandbox.nodes.manifests import DURATION, EXIT_CODE
+from kubesched_sandbox.api.conditions import condition_of, is_true
+from kubesched_sandbox.nodes.manifests import DURATION, EXIT_CODE
 
 
 def job(*, seconds: int = 5, exit_code: int = 0, restart: str = "Never", **spec: object) -> Object:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from tests.living_sandbox import LivingSandbox, deployment, is_live, pod
 
 from kubesched.api.kinds import LEASES, NODES, PODS, Object
-from kubesched.sandbox.api.conditions import condition_of, is_ready
-from kubesched.sandbox.nodes.manifests import HOLLOW
+from kubesched_sandbox.api.conditions import condition_of, is_ready
+from kubesched_sandbox.nodes.manifests import HOLLOW
 
 
 def taints(cluster: LivingSandbox, name: str = "node-0") -> set[tuple[str, str]]:

@@ -11,8 +11,8 @@ from kubesched.api.kinds import (
     RESOURCE_SLICES,
     Object,
 )
-from kubesched.sandbox.nodes import publish_gpus
-from kubesched.sandbox.nodes.manifests import DRIVER, DURATION
+from kubesched_sandbox.nodes import publish_gpus
+from kubesched_sandbox.nodes.manifests import DRIVER, DURATION
 
 SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]}}
 
@@ -94,7 +94,7 @@ def test_finished_pod_gives_its_devices_back_before_it_is_deleted() -> None:
 
 def test_nodes_publish_their_gpus_and_take_them_along() -> None:
     cluster = LivingSandbox(nodes=2)
-    publish_gpus(cluster.api, cluster.hollow.names, 8)
+    publish_gpus(cluster.api, dict.fromkeys(cluster.hollow.names, 8))
     slices = cluster.api.select(RESOURCE_SLICES)
     assert [len(each["spec"]["devices"]) for each in slices] == [8, 8]
     assert cluster.get(DEVICE_CLASSES, DRIVER)["spec"]["selectors"]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CONFIG_MAPS, Resource
-from kubesched.sandbox.api import ApiEvent
-from kubesched.sandbox.reconcilers import Dispatch, KeyedReconciler, Runner
-from kubesched.sandbox.reconcilers.reconciler import Key, WorkQueue, key_of
+from kubesched_sandbox.api import ApiEvent
+from kubesched_sandbox.reconcilers import Dispatch, KeyedReconciler, Runner
+from kubesched_sandbox.reconcilers.reconciler import Key, WorkQueue, key_of
 
 NAMED = {"metadata": {"name": "one"}}
 
@@ -88,7 +88,7 @@ def test_writer_does_not_suffer_for_a_controller_that_cannot_take_in_an_event(ca
 
 
 def test_runner_works_on_events_and_lets_others_have_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesched.sandbox.reconcilers.reconciler.SLICE", 0.0)
+    monkeypatch.setattr("kubesched_sandbox.reconcilers.reconciler.SLICE", 0.0)
 
     async def scenario() -> tuple[list[str], int]:
         api = fresh_api()

@@ -13,9 +13,9 @@ from kubesched.api.kinds import (
     STATEFUL_SETS,
     Object,
 )
-from kubesched.sandbox.api.conditions import is_ready
-from kubesched.sandbox.nodes.manifests import node_manifest
-from kubesched.sandbox.reconcilers.replica_sets import in_order_of_deletion
+from kubesched_sandbox.api.conditions import is_ready
+from kubesched_sandbox.nodes.manifests import node_manifest
+from kubesched_sandbox.reconcilers.replica_sets import in_order_of_deletion
 
 
 def names(pods: list[Object]) -> list[str]:

@@ -34,8 +34,8 @@ from kubesched.framework.plugin import Plugin, PreFilterPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Status, unschedulable
 from kubesched.plugins.registry import IN_TREE
-from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.scheduling import SandboxScheduler
+from kubesched_sandbox.api import Api, PatchKind
+from kubesched_sandbox.scheduling import SandboxScheduler
 
 
 class Cluster:

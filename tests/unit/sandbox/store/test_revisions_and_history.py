@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.sandbox.store import ExpiredError, SqliteStore, StorageError, Store, StoredChange
+from kubesched_sandbox.store import ExpiredError, SqliteStore, StorageError, Store, StoredChange
 
 
 def thing(name: str, namespace: str = "", **fields: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tests.unit.admission.examples import ROCKETS, example
 from kubesched.admission import SERVED, admit_create
 from kubesched.api import kinds
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.tables import human_duration, table
+from kubesched_sandbox.tables import human_duration, table
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

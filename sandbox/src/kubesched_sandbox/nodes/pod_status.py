@@ -1,0 +1,134 @@
+"""The status of a pod as a kubelet writes it, from being accepted to its end."""
+
+from __future__ import annotations
+
+from kubesched.api.kinds import Object
+from kubesched_sandbox.api.conditions import with_condition, with_conditions
+
+
+def creating(pod: Object, host: str, now: str) -> Object:
+    """Accepted: containers are being created."""
+    status = dict(pod.get("status") or {})
+    waiting = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
+    unready = _unready(pod)
+    causes = {"PodReadyToStartContainers": {}, "Initialized": {}, "Ready": unready, "ContainersReady": unready}
+    new = [{"type": kind, "status": "False", **cause} for kind, cause in causes.items()]
+    scheduled = {"type": "PodScheduled", "status": "True"}
+    status |= {
+        "phase": "Pending",
+        "startTime": now,
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "conditions": with_conditions(status.get("conditions") or [], [*new, scheduled], now),
+        "containerStatuses": [_container(each, {"waiting": {"reason": waiting}}) for each in pod["spec"]["containers"]],
+    }
+    if pod["spec"].get("initContainers"):
+        first = {"waiting": {"reason": "PodInitializing"}}
+        status["initContainerStatuses"] = [_container(each, first) for each in pod["spec"]["initContainers"]]
+    return status
+
+
+def running(pod: Object, address: str, now: str, *, restarts: int = 0) -> Object:
+    """Every container runs and is ready."""
+    status = dict(pod.get("status") or {})
+    begun = ("PodReadyToStartContainers", "Initialized", "ContainersReady")
+    new = [{"type": kind, "status": "True"} for kind in begun]
+    conditions = with_conditions(status.get("conditions") or [], new, now)
+    conditions = with_condition(conditions, _readiness(pod, conditions), now)
+    state = {"running": {"startedAt": now}}
+    status |= {
+        "phase": "Running",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": conditions,
+        "containerStatuses": [
+            _container(each, state, ready=True, restarts=restarts) for each in pod["spec"]["containers"]
+        ],
+    }
+    if inits := pod["spec"].get("initContainers"):
+        status["initContainerStatuses"] = [
+            _container(each, state, ready=True) if each.get("restartPolicy") == "Always" else _ended(each, 0, now, now)
+            for each in inits
+        ]
+    return status
+
+
+def debugged(pod: Object, containers: list[Object], now: str) -> Object:
+    """Containers that were added for debugging run beside the others; they are never ready, and never restarted."""
+    status = pod["status"]
+    added = [_container(each, {"running": {"startedAt": now}}) for each in containers]
+    return {**status, "ephemeralContainerStatuses": [*(status.get("ephemeralContainerStatuses") or ()), *added]}
+
+
+def ready_again(pod: Object, now: str) -> Object:
+    """A pod that kept running while its node was out of touch."""
+    status = pod["status"]
+    conditions = with_condition(status.get("conditions") or [], _readiness(pod, status.get("conditions") or []), now)
+    return {**status, "conditions": conditions}
+
+
+def ended(pod: Object, exit_code: int, now: str) -> Object:
+    """Every container has ended."""
+    status = dict(pod.get("status") or {})
+    reason = "PodCompleted" if exit_code == 0 else "PodFailed"
+    states = {**({"Initialized": "True"} if exit_code == 0 else {}), "Ready": "False", "ContainersReady": "False"}
+    new = [{"type": kind, "status": state, "reason": reason} for kind, state in states.items()]
+    started = _started(status) or now
+    status |= {
+        "phase": "Succeeded" if exit_code == 0 else "Failed",
+        "conditions": with_conditions(status.get("conditions") or [], new, now),
+        "containerStatuses": [_ended(each, exit_code, started, now) for each in pod["spec"]["containers"]],
+    }
+    return status
+
+
+def rejected(pod: Object, reason: str, message: str, now: str) -> Object:
+    """The node does not take the pod."""
+    status = {**(pod.get("status") or {}), "phase": "Failed", "reason": reason, "startTime": now}
+    status["message"] = f"Pod was rejected: {message}"
+    return status
+
+
+def _readiness(pod: Object, conditions: list[Object]) -> Object:
+    """Ready, unless a gate that the pod sets itself is not open."""
+    true = {each["type"] for each in conditions if each.get("status") == "True"}
+    gates = [each["conditionType"] for each in pod["spec"].get("readinessGates") or ()]
+    closed = [gate for gate in gates if gate not in true]
+    if not closed:
+        return {"type": "Ready", "status": "True"}
+    message = "; ".join(f'the status of pod readiness gate "{gate}" is not "True", but False' for gate in closed)
+    return {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "message": message}
+
+
+def _unready(pod: Object) -> Object:
+    names = " ".join(each["name"] for each in pod["spec"]["containers"])
+    return {"reason": "ContainersNotReady", "message": f"containers with unready status: [{names}]"}
+
+
+def _started(status: Object) -> str | None:
+    for each in status.get("containerStatuses") or ():
+        if run := (each.get("state") or {}).get("running"):
+            return str(run["startedAt"])
+    return None
+
+
+def _ended(container: Object, exit_code: int, started: str, now: str) -> Object:
+    reason = "Completed" if exit_code == 0 else "Error"
+    state = {"exitCode": exit_code, "reason": reason, "startedAt": started, "finishedAt": now}
+    return _container(container, {"terminated": state})
+
+
+def _container(container: Object, state: Object, *, ready: bool = False, restarts: int = 0) -> Object:
+    status = {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "" if "waiting" in state else f"hollow://{container.get('image', '')}",
+        "state": state,
+        "lastState": {},
+        "ready": ready,
+        "started": "running" in state,
+        "restartCount": restarts,
+    }
+    if "waiting" not in state:
+        status["containerID"] = f"hollow://{container['name']}"
+    return status

@@ -1,7 +1,0 @@
-"""The scheduler inside the sandbox: the one that runs on live clusters, wired to the API by plain calls."""
-
-from __future__ import annotations
-
-from kubesched.sandbox.scheduling.inside import SandboxScheduler
-
-__all__ = ["SandboxScheduler"]
