@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,9 +18,11 @@ from tests.parity.claims_adapter import (
 )
 
 from kubesched import config
+from kubesched.admission.pods import RULES as POD_RULES
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.api.release import RELEASES
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
@@ -49,21 +52,35 @@ Json = dict[str, Any]
 _FIRST_BINDING = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def evaluate(case: Json) -> Json:
-    """What the engine makes of a case, as a RESULT of the recordings."""
+def as_stored(obj: Json) -> Json:
+    """The object; a pod that no API server has seen, since it names no scheduler, with the API's defaults."""
+    if obj["kind"] != "Pod" or obj["spec"].get("schedulerName"):
+        return obj
+    stored = copy.deepcopy(obj)
+    POD_RULES.defaults(stored)
+    return stored
+
+
+def features_of(release: str) -> config.Features:
+    """The feature gates of a release, by its name, at their defaults."""
+    return config.Features.of({}, RELEASES[release])
+
+
+def evaluate(case: Json, release: str = "1.36") -> Json:
+    """What the engine makes of a case under a release, as a RESULT of the recordings."""
     try:
-        return _Replay(case).result()
+        return _Replay(case, features_of(release)).result()
     except (config.ConfigError, ProfileError) as problem:
         return {"id": case["id"], "configError": str(problem)}
 
 
 class _Replay:
-    def __init__(self, case: Json) -> None:
+    def __init__(self, case: Json, features: config.Features) -> None:
         self.case = case
         given = case.get("config")
-        configuration = config.default() if given is None else config.from_plain(given)
-        self.state = ClusterState()
-        context = PluginContext(now=_FIRST_BINDING.timestamp, client=ClaimApi(self.state))
+        configuration = config.default(features) if given is None else config.from_plain(given, features=features)
+        self.state = ClusterState(features)
+        context = PluginContext(features, now=_FIRST_BINDING.timestamp, client=ClaimApi(self.state))
         self.profiles = {
             profile.scheduler_name: Profile(profile, in_tree(), context) for profile in configuration.profiles
         }
@@ -88,6 +105,7 @@ class _Replay:
     # -- the cluster --------------------------------------------------------------------------------------------------
 
     def _load(self, objects: list[Json]) -> None:
+        objects = [as_stored(obj) for obj in objects]
         records = [msgspec.convert(obj, KINDS[obj["kind"]].record) for obj in objects if obj["kind"] in KINDS]
         for obj in sorted(records, key=_informer_order):
             if not isinstance(obj, Pod):
@@ -232,7 +250,10 @@ class _Replay:
         result, status = decision.post_filter, decision.post_filter_status
         if result is None and status is None:
             return entry
-        post: Json = {"code": "Success"} if status is None else {**_status(status), "message": status.message}
+        post: Json = {"code": "Success"}
+        if status is not None:
+            said = {**_status(status), "message": status.message}
+            post = {key: value for key, value in said.items() if value}
         if result is not None and result.nominated is not None:
             post["nominating"] = result.nominated
         if result is not None and result.victims:

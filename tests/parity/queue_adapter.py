@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
+from tests.parity.adapter import as_stored, features_of
 from tests.parity.fake_api import FINISHED, FakeApi, Journal, RefusedError, WatchEvent
 from tests.parity.queue_state import describe, present
 from tests.unit.scheduler.world import pop_pod
@@ -29,13 +30,13 @@ _SECOND = 1000
 _LEFTOVERS_EVERY = 30 * _SECOND
 
 
-def run(case: Json) -> Json:
-    """What the scheduler makes of a case, as a RESULT of the recordings."""
-    return _Replay(case).result()
+def run(case: Json, release: str = "1.36") -> Json:
+    """What the scheduler makes of a case under a release, as a RESULT of the recordings."""
+    return _Replay(case, features_of(release)).result()
 
 
 class _Replay(SchedulerListener):
-    def __init__(self, case: Json) -> None:
+    def __init__(self, case: Json, features: config.Features) -> None:
         self.case = case
         self.milliseconds = 0
         self.api = FakeApi(graceful=case.get("graceful", False))
@@ -45,7 +46,7 @@ class _Replay(SchedulerListener):
         given = case.get("config")
         self.scheduler = build_scheduler(
             SchedulerSettings(clock=lambda: self.now, draw=lambda _: 0, choose=min),
-            config.default() if given is None else config.from_plain(given),
+            config.default(features) if given is None else config.from_plain(given, features=features),
             self.api,
             in_tree(),
         )
@@ -63,7 +64,7 @@ class _Replay(SchedulerListener):
     def result(self) -> Json:
         for obj in self.case["objects"]:
             self._pass_time(1)
-            self.api.make(obj)
+            self.api.make(as_stored(obj))
             self._deliver()
         initial = self._state()
         return {
@@ -101,7 +102,7 @@ class _Replay(SchedulerListener):
         api = self.api
         match step["op"]:
             case "create":
-                api.make(step["object"])
+                api.make(as_stored(step["object"]))
             case "update":
                 api.update((step["kind"], step["name"]), step["patch"])
             case "delete":

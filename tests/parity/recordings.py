@@ -1,4 +1,4 @@
-"""The recordings of kube-scheduler v1.36.4 that are kept here, and replaying a family of them in parts."""
+"""The recordings of kube-scheduler that are kept here, by release, and replaying a family of them in parts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ PARTS = 4
 _GOLDEN = Path(__file__).with_name("golden")
 
 
-def families(of: str) -> list[str]:
-    """What there is of `decisions` or `queue`."""
-    return sorted(path.name.removesuffix(".jsonl.gz") for path in (_GOLDEN / of).glob("*.jsonl.gz"))
+_FOLDERS = {"1.36": _GOLDEN, "1.37": _GOLDEN / "1.37"}
+"""By release. Of the later ones a sample of the same cases is here."""
 
 
-def cases(of: str, family: str) -> Iterator[Json]:
+def families(of: str, release: str = "1.36") -> list[str]:
+    """What there is of `decisions`, `queue` or `config`."""
+    return sorted(path.name.removesuffix(".jsonl.gz") for path in (_FOLDERS[release] / of).glob("*.jsonl.gz"))
+
+
+def cases(of: str, family: str, release: str = "1.36") -> Iterator[Json]:
     """Each with the `case` that was given and the `result` that came out."""
-    with gzip.open(_GOLDEN / of / f"{family}.jsonl.gz", "rt") as lines:
+    with gzip.open(_FOLDERS[release] / of / f"{family}.jsonl.gz", "rt") as lines:
         for line in lines:
             yield json.loads(line)
 
@@ -32,17 +36,19 @@ def assert_replayed(
     of: str,
     family: str,
     part: int,
-    replay: Callable[[Json], Json],
+    replay: Callable[[Json, str], Json],
     differences: Callable[[Json, Json], list[str]],
+    release: str = "1.36",
+    parts: int = PARTS,
 ) -> None:
     """Every case of this part gives what was recorded."""
     wrong: list[str] = []
     replayed = 0
-    for number, recording in enumerate(cases(of, family)):
-        if number % PARTS != part:
+    for number, recording in enumerate(cases(of, family, release)):
+        if number % parts != part:
             continue
         replayed += 1
-        found = differences(replay(recording["case"]), recording["result"])
+        found = differences(replay(recording["case"], release), recording["result"])
         wrong += [f"{recording['case']['id']}: {difference}" for difference in found]
     assert replayed
     assert not wrong, "\n".join(wrong[:20])

@@ -31,6 +31,7 @@ def under_other_names(case: Json) -> tuple[Json, Anonymizer]:
     reading = ClusterReading(
         origin="",
         objects={kind: tuple(records) for kind, records in objects.items()},
+        server_version="v1.36.4",
         configuration=FoundConfiguration(json.dumps(settings) if settings else "", ""),
     )
     anonymizer = Anonymizer()

@@ -1,6 +1,8 @@
-"""Every recorded decision of kube-scheduler v1.36.4, replayed: the engine must say the same, to the word."""
+"""Every recorded decision of kube-scheduler, of each release, replayed: the engine must say the same, to the word."""
 
 from __future__ import annotations
+
+import copy
 
 import pytest
 from tests.parity.adapter import evaluate
@@ -12,12 +14,27 @@ FAMILIES = families("decisions")
 
 def test_recordings_of_all_families_are_here() -> None:
     assert len(FAMILIES) == 31
+    assert families("decisions", "1.37") == FAMILIES
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_decisions_are_those_of_kube_scheduler(family: str, part: int) -> None:
     assert_replayed("decisions", family, part, evaluate, differences)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_decisions_are_those_of_kube_scheduler_1_37(family: str) -> None:
+    assert_replayed("decisions", family, 0, evaluate, differences, "1.37", parts=1)
+
+
+def test_a_pod_without_a_scheduler_is_given_the_defaults_of_the_api() -> None:
+    recording = next(cases("decisions", "basics"))
+    case = copy.deepcopy(recording["case"])
+    for obj in case["objects"]:
+        if obj["kind"] == "Pod":
+            assert obj["spec"].pop("schedulerName") == "default-scheduler"
+    assert not differences(evaluate(case), recording["result"])
 
 
 def test_a_wrong_result_is_noticed() -> None:

@@ -1,4 +1,4 @@
-"""Every recorded life of kube-scheduler v1.36.4's queue, replayed: pods must be in the same places at each time."""
+"""Every recorded life of kube-scheduler's queue, of each release, replayed: pods must be in the same places."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ FAMILIES = families("queue")
 
 def test_recordings_of_all_families_are_here() -> None:
     assert len(FAMILIES) == 21
+    assert families("queue", "1.37") == FAMILIES
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_queue_moves_as_that_of_kube_scheduler(family: str, part: int) -> None:
     assert_replayed("queue", family, part, run, differences)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_queue_moves_as_that_of_kube_scheduler_1_37(family: str) -> None:
+    assert_replayed("queue", family, 0, run, differences, "1.37", parts=1)
 
 
 @pytest.mark.parametrize("field", ["moves", "events", "delivered", "outcome", "state"])

@@ -28,7 +28,7 @@ GOLDEN = Path(__file__).parents[2] / "tests/parity/golden"
 
 
 def main(arguments: argparse.Namespace) -> int:
-    files = list(_files(arguments.cases or [GOLDEN]))
+    files = list(_files(arguments.cases or [GOLDEN / kind for kind in KINDS]))
     if not files:
         raise MissingError(
             "there are no cases: expected .jsonl or .jsonl.gz in folders named decisions, queue or config"

@@ -46,6 +46,7 @@ class DeviceDemand(Record, frozen=True):
     count: int = 1
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[Configuration, ...] = ()
 
 
 class ExactDeviceRequest(DeviceDemand, frozen=True):

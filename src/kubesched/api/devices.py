@@ -25,6 +25,16 @@ class DeviceAttribute(Record, frozen=True):
     bool_value: bool | None = field(default=None, name="bool")
     string_value: str | None = field(default=None, name="string")
     version_value: str | None = field(default=None, name="version")
+    int_values: tuple[int, ...] | None = field(default=None, name="ints")
+    bool_values: tuple[bool, ...] | None = field(default=None, name="bools")
+    string_values: tuple[str, ...] | None = field(default=None, name="strings")
+    version_values: tuple[str, ...] | None = field(default=None, name="versions")
+
+    @property
+    def values(self) -> tuple[AttributeValue, ...] | None:
+        """Those of a list; None if it is none."""
+        lists = (self.int_values, self.bool_values, self.string_values, self.version_values)
+        return next((values for values in lists if values is not None), None)
 
     @property
     def typed(self) -> tuple[str, AttributeValue] | None:
@@ -81,6 +91,7 @@ class CounterConsumption(Record, frozen=True):
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
+    compatibility_groups: tuple[str, ...] = ()
 
 
 class DeviceTaint(Record, frozen=True):

@@ -68,6 +68,10 @@ class Resource(msgspec.Struct, frozen=True):
     verbs: tuple[str, ...] = ALL_VERBS
     singular: str = ""
     """The kind in lower case, unless said otherwise."""
+    schema: bytes = b""
+    """Of a custom resource: the openAPIV3Schema of its version, as JSON."""
+    selectable_fields: tuple[str, ...] = ()
+    """Of a custom resource: fields that a fieldSelector may name, besides those of every kind."""
 
     def __post_init__(self) -> None:
         if not self.singular:
@@ -116,6 +120,7 @@ NAMESPACES = BUILT_IN["v1", "Namespace"]
 NODES = BUILT_IN["v1", "Node"]
 PODS = BUILT_IN["v1", "Pod"]
 SERVICES = BUILT_IN["v1", "Service"]
+ENDPOINT_SLICES = BUILT_IN["discovery.k8s.io/v1", "EndpointSlice"]
 PERSISTENT_VOLUMES = BUILT_IN["v1", "PersistentVolume"]
 PERSISTENT_VOLUME_CLAIMS = BUILT_IN["v1", "PersistentVolumeClaim"]
 REPLICATION_CONTROLLERS = BUILT_IN["v1", "ReplicationController"]

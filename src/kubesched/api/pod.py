@@ -57,6 +57,8 @@ class Toleration(Record, frozen=True):
     operator: Literal["Equal", "Exists", "Lt", "Gt", ""] = ""
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = ""
+    toleration_seconds: int | None = None
+    """How long it is accepted by a pod that is there, if not for ever."""
 
 
 class PersistentVolumeClaimSource(Record, frozen=True):
@@ -91,8 +93,14 @@ class DiskSource(Record, frozen=True):
     reference: str = ""
 
 
+class LocalSource(Record, frozen=True):
+    """A directory of the node: data in it stays behind when the pod leaves, unless it is in memory and lost anyway."""
+
+    medium: str = ""
+
+
 class Volume(Record, frozen=True):
-    """A volume of a kind that matters to placement."""
+    """A volume of a kind that matters to placement, or local data, which is all that a pod's specification keeps."""
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimSource | None = None
@@ -106,11 +114,19 @@ class Volume(Record, frozen=True):
     rbd: DiskSource | None = None
     csi: DiskSource | None = None
     image: DiskSource | None = None
+    empty_dir: LocalSource | None = None
+    host_path: LocalSource | None = None
 
     @property
     def matters(self) -> bool:
-        """Whether it is of one of these kinds."""
-        return self != Volume(name=self.name)
+        """Whether it is of a kind that matters to placement."""
+        return self != Volume(name=self.name, empty_dir=self.empty_dir, host_path=self.host_path)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether data is on the node's disk."""
+        in_dir = self.empty_dir is not None and self.empty_dir.medium != "Memory"
+        return in_dir or self.host_path is not None
 
 
 class SchedulingGate(Record, frozen=True):
@@ -157,9 +173,13 @@ class PodSpec(Record, frozen=True):
     scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
+    has_local_data: bool = False
+    """Whether one of the volumes that were left out is a directory of the node."""
 
     def __post_init__(self) -> None:
         if self.volumes and not all(volume.matters for volume in self.volumes):
+            if any(volume.is_local for volume in self.volumes):
+                force_setattr(self, "has_local_data", True)
             force_setattr(self, "volumes", tuple(volume for volume in self.volumes if volume.matters))
 
 

@@ -72,6 +72,8 @@ class Quantity(NamedTuple):
 
     def exceeds(self, other: Quantity) -> bool:
         """Whether this is strictly more than the other."""
+        if self.scale == other.scale:
+            return self.amount > other.amount
         scale = min(self.scale, other.scale)
         return self.amount * _ten_to(self.scale - scale) > other.amount * _ten_to(other.scale - scale)
 
@@ -163,8 +165,8 @@ def family_as_written(text: QuantityText) -> Family:
 
 def spell(nano: int, family: Family) -> str:
     """So many billionths, as short as they can be written exactly."""
-    if family is Family.BINARY and abs(nano) >= 1024 * _NANO:
-        number, power = -(-nano // _NANO), 0
+    if family is Family.BINARY and abs(nano) >= 1024 * _NANO and nano % _NANO == 0:
+        number, power = nano // _NANO, 0
         while power < len(_BINARY_SUFFIXES) - 1 and number % 1024 == 0:
             number, power = number // 1024, power + 1
         return f"{number}{_BINARY_SUFFIXES[power]}"

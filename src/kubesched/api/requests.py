@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kubesched.api.pod import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
 from kubesched.api.quantity import Family, Quantity, parse_quantity, spell
@@ -25,30 +25,40 @@ def pod_requests(
     from_status: bool = False,
     pod_level: bool = True,
     pod_level_resize: bool = True,
+    resize_by_pod: bool = False,
     defaults: Quantities | None = None,
 ) -> Quantities:
     """The pod's requests.
 
     `from_status` takes a resize under way into account (placed pods); `pod_level` lets spec.resources override the sum
-    of the containers, `pod_level_resize` a resize of those count; `defaults` stand in for what a container does not
-    mention.
+    of the containers, `pod_level_resize` a resize of those count; `resize_by_pod` as Release has it; `defaults` stand
+    in for what a container does not mention.
     """
-    total = _sum_of_containers(pod, from_status, defaults or {})
+    if from_status and resize_by_pod:
+        total = _largest_sum(pod, pod_level_resize, defaults or {})
+    else:
+        total = _sum_of_containers(pod, _statuses_of(pod) if from_status else {}, defaults or {})
     if pod_level and pod.spec.resources is not None:
-        total.update(_pod_level_requests(pod, pod.spec.resources, from_status and pod_level_resize))
+        resized = from_status and pod_level_resize
+        total.update(_pod_level_requests(pod, pod.spec.resources, resized, resize_by_pod))
     if pod.spec.overhead:
         _add(total, _parsed(pod.spec.overhead))
     return total
 
 
 def placed_requests(
-    pod: Pod, *, pod_level: bool = True, pod_level_resize: bool = True
+    pod: Pod, *, pod_level: bool = True, pod_level_resize: bool = True, resize_by_pod: bool = False
 ) -> tuple[Quantities, Quantities]:
     """What a placed pod takes from its node: the real requests, and the same with scoring's defaults."""
 
     def requests(defaults: Quantities | None = None) -> Quantities:
         return pod_requests(
-            pod, from_status=True, pod_level=pod_level, pod_level_resize=pod_level_resize, defaults=defaults
+            pod,
+            from_status=True,
+            pod_level=pod_level,
+            pod_level_resize=pod_level_resize,
+            resize_by_pod=resize_by_pod,
+            defaults=defaults,
         )
 
     real = requests()
@@ -92,30 +102,43 @@ def is_sidecar(container: Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def _sum_of_containers(pod: Pod, from_status: bool, defaults: Quantities) -> Quantities:
-    statuses: dict[str, ContainerStatus] = {}
-    if from_status:
-        both = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-        statuses = {status.name: status for status in both if status.resources is not None}
+def _statuses_of(pod: Pod) -> dict[str, ContainerStatus]:
+    both = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return {status.name: status for status in both if status.resources is not None}
+
+
+def _sum_of_containers(pod: Pod, statuses: Mapping[str, ContainerStatus], defaults: Quantities) -> Quantities:
+    """What all containers take, if those that keep running take the larger of what they want and what they have."""
+    return _most_at_once(
+        pod,
+        lambda container: _container_requests(pod, container, statuses.get(container.name), defaults),
+        lambda container: _container_requests(pod, container, None, defaults),
+    )
+
+
+def _most_at_once(
+    pod: Pod, requests: Callable[[Container], Quantities], at_start: Callable[[Container], Quantities]
+) -> Quantities:
+    """The most that the containers take at any time; `at_start` says it of init containers that end."""
     spec = pod.spec
     if len(spec.containers) == 1 and not spec.init_containers:  # most pods
-        only = spec.containers[0]
-        return _container_requests(pod, only, statuses.get(only.name), defaults)
+        return requests(spec.containers[0])
     total: Quantities = {}
     for container in spec.containers:
-        _add(total, _container_requests(pod, container, statuses.get(container.name), defaults))
-    # While the i-th init container runs, so do the sidecars before it; the pod needs the largest such moment.
+        _add(total, requests(container))
+    # While the i-th init container runs, so do the sidecars before it; the pod needs the largest such moment. Of what a
+    # container does not name itself, a moment before it has needed as much.
     sidecars: Quantities = {}
     peak: Quantities = {}
     for container in spec.init_containers:
         if is_sidecar(container):
-            own = _container_requests(pod, container, statuses.get(container.name), defaults)
+            own = requests(container)
             _add(total, own)
             _add(sidecars, own)
-            moment = sidecars
+            moment = {name: sidecars[name] for name in own}
         else:
-            moment = _container_requests(pod, container, None, defaults)
-            _add(moment, sidecars)
+            moment = at_start(container)
+            _add(moment, {name: sidecars[name] for name in moment if name in sidecars})
         _raise_to(peak, moment)
     _raise_to(total, peak)
     return total
@@ -132,11 +155,50 @@ def _container_requests(
     return requests
 
 
-def _pod_level_requests(pod: Pod, resources: ResourceRequirements, from_status: bool) -> Quantities:
+def _largest_sum(pod: Pod, pod_level: bool, defaults: Quantities) -> Quantities:
+    """The largest of what is wanted, allocated and actual, each summed up over the containers first.
+
+    With `pod_level`, sums that the status has itself go before those.
+    """
+    infeasible, status = _resize_is_infeasible(pod), pod.status
+    statuses = {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
+
+    def wanted(container: Container) -> ResourceList:
+        return container.resources.requests
+
+    def allocated(container: Container) -> ResourceList:
+        known = statuses.get(container.name)
+        held = {} if known is None else known.allocated_resources
+        return held or ({} if infeasible else wanted(container))
+
+    def actual(container: Container) -> ResourceList:
+        known = statuses.get(container.name)
+        held = {} if known is None or known.resources is None else known.resources.requests
+        return held or allocated(container)
+
+    def total(said: Callable[[Container], ResourceList]) -> Quantities:
+        def requests(container: Container) -> Quantities:
+            return {**defaults, **_parsed(said(container))}
+
+        return _most_at_once(pod, requests, requests)
+
+    result: Quantities = {} if infeasible else total(wanted)
+    if pod_level and status.allocated_resources and status.resources is not None and status.resources.requests:
+        _raise_to(result, _parsed(status.resources.requests))
+        _raise_to(result, _parsed(status.allocated_resources))
+    elif statuses or infeasible:
+        _raise_to(result, total(actual))
+        _raise_to(result, total(allocated))
+    return result
+
+
+def _pod_level_requests(pod: Pod, resources: ResourceRequirements, from_status: bool, by_pod: bool) -> Quantities:
     wanted = {n: q for n, q in _parsed(resources.requests).items() if _allowed_at_pod_level(n)}
     if not wanted or not from_status or pod.status.resources is None:
         return wanted
     effective = _effective(pod, wanted, pod.status.resources, pod.status.allocated_resources)
+    if by_pod:
+        return {name: amount for name, amount in effective.items() if _allowed_at_pod_level(name)}
     return {name: effective.get(name, Quantity(0)) for name in wanted}
 
 

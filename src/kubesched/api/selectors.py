@@ -139,8 +139,8 @@ class NodeRequirements:
 
     def allow(self, node: Node) -> bool:
         """Whether the pod may run on this one node."""
-        selected = self.terms is None or node_matches(self.terms, node)
-        return selected and Selector(self.labels).matches(node.metadata.labels)
+        labelled = Selector(self.labels).matches(node.metadata.labels)
+        return labelled and (self.terms is None or node_matches(self.terms, node))
 
 
 def _requirement(source: NodeSelectorRequirement) -> Requirement:

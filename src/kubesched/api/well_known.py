@@ -52,3 +52,10 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 SYSTEM_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The priority classes that every cluster has."""
+
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+EVICTION_ANNOTATIONS = frozenset((DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED, PREFER_NO_EVICTION))
+"""Annotations of pods and nodes by which their owners say what may be evicted."""

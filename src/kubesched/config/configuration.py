@@ -94,6 +94,7 @@ class Plugins(Record, frozen=True):
     multi_point: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    pod_group_post_filter: PluginSet = PluginSet()
 
     def sets(self) -> Iterator[tuple[str, PluginSet]]:
         """Every extension point (named as its field here) with its plugins."""

@@ -67,6 +67,8 @@ DEFAULT_PLUGINS: dict[str, int] = {
     "NodeDeclaredFeatures": 0,
 }
 
+_NODE_NAME_FIRST = ("SchedulingGates", "PrioritySort", "NodeName", "NodeUnschedulable")
+
 
 def complete(written: WrittenConfiguration, features: Features) -> WrittenConfiguration:
     """The configuration with everything filled in that the file leaves open."""
@@ -112,7 +114,8 @@ def _complete_profile(written: WrittenProfile, features: Features) -> WrittenPro
 def default_plugins(features: Features) -> dict[str, int]:
     """The plugins of a profile that names none, with their weights, in the order in which they run."""
     off = () if features.declared_features else ("NodeDeclaredFeatures",)
-    plugins = {name: weight for name, weight in DEFAULT_PLUGINS.items() if name not in off}
+    order = dict.fromkeys(_NODE_NAME_FIRST, 0) if features.release.node_name_first else {}
+    plugins = {name: weight for name, weight in (order | DEFAULT_PLUGINS).items() if name not in off}
     if features.gang_scheduling:
         plugins["GangScheduling"] = 0
     if features.group_topology:

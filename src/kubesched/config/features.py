@@ -1,6 +1,6 @@
-"""Feature gates that change what is decided, by names of our own; each is at its default of Kubernetes v1.36.
+"""Feature gates that change what is decided, by names of our own, and the release of Kubernetes that they belong to.
 
-Which gates there are, and what a command line may set, is the business of `daemon.feature_gates`.
+Which gates there are is in the tables of `config.gates`; what a command line may set, in `daemon.feature_gates`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from kubesched.api.release import V1_36, Release
+from kubesched.config.gates import gates_of
 
-def _gate(name: str, *, default: bool) -> bool:
-    made: bool = field(default=default, metadata={"gate": name})
+_DEFAULT_RELEASE = V1_36
+
+
+def _gate(name: str) -> bool:
+    known = gates_of(_DEFAULT_RELEASE).get(name)
+    made: bool = field(default=known is not None and known.default, metadata={"gate": name})
     return made
 
 
@@ -18,60 +24,70 @@ def _gate(name: str, *, default: bool) -> bool:
 class Features:
     """What is on and what is off. An object that depends on a feature reads it once, when it is made."""
 
-    device_binding_conditions: bool = _gate("DRADeviceBindingConditions", default=True)
+    release: Release = _DEFAULT_RELEASE
+    """What is done differently by release, whatever the gates."""
+
+    device_binding_conditions: bool = _gate("DRADeviceBindingConditions")
     """Devices that take a while to be ready may be allocated, and binding waits for them."""
-    device_capacity: bool = _gate("DRAConsumableCapacity", default=True)
+    device_capacity: bool = _gate("DRAConsumableCapacity")
     """Devices may be shared, and requests may ask for some of their capacity."""
-    device_partitions: bool = _gate("DRAPartitionableDevices", default=True)
+    fractional_capacity: bool = _gate("DRAFractionalCapacityRange")
+    """Ranges of capacity that may be asked for may have fractions."""
+    device_partitions: bool = _gate("DRAPartitionableDevices")
     """Devices may draw from shared counters, and slices may say for each device which nodes can use it."""
-    device_taints: bool = _gate("DRADeviceTaints", default=True)
+    device_taints: bool = _gate("DRADeviceTaints")
     """Tainted devices are only for requests that tolerate the taint."""
-    device_alternatives: bool = _gate("DRAPrioritizedList", default=True)
+    device_alternatives: bool = _gate("DRAPrioritizedList")
     """Requests may list alternatives, and nodes that have an earlier one are better."""
-    devices_as_resources: bool = _gate("DRAExtendedResource", default=True)
+    devices_as_resources: bool = _gate("DRAExtendedResource")
     """Devices may serve extended resources."""
-    device_search_timeout: bool = _gate("DRASchedulerFilterTimeout", default=True)
+    device_search_timeout: bool = _gate("DRASchedulerFilterTimeout")
     """The search for devices may take only so long."""
-    pod_level_resources: bool = _gate("PodLevelResources", default=True)
+    pod_level_resources: bool = _gate("PodLevelResources")
     """Requests of a pod as a whole override the sum of its containers."""
-    pod_level_resize: bool = _gate("InPlacePodLevelResourcesVerticalScaling", default=True)
+    pod_level_resize: bool = _gate("InPlacePodLevelResourcesVerticalScaling")
     """A resize of a pod as a whole counts while it is under way."""
-    match_label_keys_in_spread: bool = _gate("MatchLabelKeysInPodTopologySpread", default=True)
+    match_label_keys_in_spread: bool = _gate("MatchLabelKeysInPodTopologySpread")
     """Spread constraints count only pods that have the same values for `matchLabelKeys`."""
-    declared_features: bool = _gate("NodeDeclaredFeatures", default=True)
+    declared_features: bool = _gate("NodeDeclaredFeatures")
     """Some pods need nodes that have declared a feature."""
-    taint_comparisons: bool = _gate("TaintTolerationComparisonOperators", default=False)
+    taint_comparisons: bool = _gate("TaintTolerationComparisonOperators")
     """Tolerations may compare numbers: `Lt` and `Gt`."""
-    storage_capacity_scoring: bool = _gate("StorageCapacityScoring", default=False)
+    storage_capacity_scoring: bool = _gate("StorageCapacityScoring")
     """Nodes are scored by how much of their storage a new volume would take."""
-    missing_volume_drivers: bool = _gate("VolumeLimitScaling", default=False)
+    missing_volume_drivers: bool = _gate("VolumeLimitScaling")
     """Nodes without a CSI driver are rejected, if the driver says that it must be there."""
-    async_preemption: bool = _gate("SchedulerAsyncPreemption", default=True)
+    async_preemption: bool = _gate("SchedulerAsyncPreemption")
     """Victims are evicted after their preemptor has gone back to the queue, rather than before."""
-    backoff_cut_short: bool = _gate("SchedulerPopFromBackoffQ", default=True)
+    backoff_cut_short: bool = _gate("SchedulerPopFromBackoffQ")
     """When nothing else is to be tried, pods need not sit out their backoff."""
-    expected_node_nominated: bool = _gate("NominatedNodeNameForExpectation", default=True)
+    expected_node_nominated: bool = _gate("NominatedNodeNameForExpectation")
     """A pod whose binding may take a while shows already where it is going."""
 
-    pod_groups: bool = _gate("GenericWorkload", default=False)
+    pod_groups: bool = _gate("GenericWorkload")
     """Pods that name a PodGroup are scheduled together."""
-    gang_scheduling: bool = _gate("GangScheduling", default=False)
+    gang_scheduling: bool = _gate("GangScheduling")
     """A group may be a gang: so many pods, or none."""
-    group_preemption: bool = _gate("WorkloadAwarePreemption", default=False)
+    group_preemption: bool = _gate("WorkloadAwarePreemption")
     """A group has a priority, and may be preempted only as a whole."""
-    group_topology: bool = _gate("TopologyAwareWorkloadScheduling", default=False)
+    group_topology: bool = _gate("TopologyAwareWorkloadScheduling")
     """The pods of a group may have to stay within a rack, a zone, or any such domain."""
-    group_claims: bool = _gate("DRAWorkloadResourceClaims", default=False)
+    group_claims: bool = _gate("DRAWorkloadResourceClaims")
     """A group may have device claims, which are reserved for it rather than for each of its pods."""
 
-    job_groups: bool = _gate("WorkloadWithJob", default=False)
+    job_groups: bool = _gate("WorkloadWithJob")
     """A Job makes a group of its pods if all of them run at once: a gate of the controllers, not of the scheduler."""
 
     @classmethod
-    def of(cls, gates: Mapping[str, bool]) -> Features:
-        """From gates by their Kubernetes names; those not mentioned are at their default, others do not matter."""
-        chosen = {one: gates[gate] for one, gate in GATES_BY_FIELD.items() if gate in gates}
-        return cls(**chosen)
+    def of(cls, gates: Mapping[str, bool], release: Release = _DEFAULT_RELEASE) -> Features:
+        """From gates by their Kubernetes names; those not mentioned are at their default, others do not matter.
+
+        A gate that a release no longer has is on if the one is that it became a part of.
+        """
+        known = {name: gate.default for name, gate in gates_of(release).items()} | dict(gates)
+        merged = {name: known.get(into, False) for name, into in _MERGED.items() if name not in known}
+        values = known | merged
+        return cls(release=release, **{one: values.get(gate, False) for one, gate in GATES_BY_FIELD.items()})
 
     def is_on(self, gate: str) -> bool:
         """Whether a gate that changes what is decided is on, by its Kubernetes name."""
@@ -80,10 +96,11 @@ class Features:
     @property
     def changed(self) -> dict[str, bool]:
         """The gates that are not at their default, by their Kubernetes names."""
+        usual = Features.of({}, self.release)
         return {
             gate: getattr(self, name)
             for name, gate in GATES_BY_FIELD.items()
-            if getattr(self, name) != getattr(DEFAULT_FEATURES, name)
+            if getattr(self, name) != getattr(usual, name)
         }
 
     @property
@@ -92,7 +109,10 @@ class Features:
         return not self.device_capacity and not self.device_binding_conditions
 
 
-GATES_BY_FIELD: dict[str, str] = {one.name: one.metadata["gate"] for one in fields(Features)}
+_MERGED = {"GangScheduling": "GenericWorkload", "WorkloadAwarePreemption": "GenericWorkload"}
+"""Gates that became part of another (kubernetes/kubernetes#139520)."""
+
+GATES_BY_FIELD: dict[str, str] = {one.name: one.metadata["gate"] for one in fields(Features) if one.metadata}
 DEFAULT_FEATURES = Features()
 POD_GROUP_GATES = tuple(
     GATES_BY_FIELD[name]

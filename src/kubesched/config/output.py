@@ -66,6 +66,9 @@ def to_plain(config: SchedulerConfiguration) -> dict[str, Any]:
     """The configuration as plain values in the shape of its file."""
     plain = _record(config)
     plain.pop("features", None)  # which a flag sets, and a file cannot have
+    if not config.features.release.group_post_filter:
+        for profile in plain["profiles"]:
+            del profile["plugins"]["podGroupPostFilter"]
     return {"apiVersion": API_VERSION, "kind": KIND, **plain}
 
 

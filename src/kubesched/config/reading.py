@@ -30,6 +30,7 @@ Amendment: TypeAlias = Callable[[WrittenConfiguration], WrittenConfiguration]
 
 _HOOKS: Hooks = {Duration: Duration.parse}
 _KIND_LINE = re.compile(r"^kind: *[\"']?([A-Za-z]+)[\"']? *(?:#.*)?$", re.MULTILINE)
+_TO_COME = "podGroupPostFilter"
 _OLD_VERSIONS = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3")
 
 
@@ -68,6 +69,8 @@ def from_plain(
 ) -> SchedulerConfiguration:
     """The configuration in plain values, as parsed from YAML or JSON."""
     written, mistakes = _read(value)
+    if written is not None and not features.release.group_post_filter:
+        mistakes += _fields_to_come(value)
     if written is None or mistakes:
         raise UnreadableConfigError(mistakes, source)
     return from_written(written, source=source, features=features, amend=amend)
@@ -105,6 +108,15 @@ def _read(value: Any) -> tuple[WrittenConfiguration | None, list[Mistake]]:
     typed = _with_args_in_profiles(_without_kind(value), in_args)
     written, mistakes = convert(typed, WrittenConfiguration, unknown="error", shape_only=True, hooks=_HOOKS)
     return written, mistakes + in_args
+
+
+def _fields_to_come(value: dict[str, Any]) -> list[Mistake]:
+    """Fields that the release does not know yet."""
+    return [
+        Mistake(f"profiles[{i}].plugins.{_TO_COME}", "unknown field")
+        for i, profile in enumerate(value.get("profiles") or ())
+        if profile and _TO_COME in (profile.get("plugins") or {})
+    ]
 
 
 def _kind_mistakes(value: dict[str, Any]) -> list[Mistake]:

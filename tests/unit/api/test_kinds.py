@@ -1,5 +1,5 @@
 from kubesched.api.kinds import BUILT_IN, CORE_EVENTS, EVENTS, KINDS, PODS, WATCHED, watched
-from kubesched.framework.events import Kind
+from kubesched.framework.events import POD_KINDS, Kind
 
 
 def test_every_resource_is_listed_under_its_version_and_kind() -> None:
@@ -12,7 +12,7 @@ def test_every_kind_is_named_as_its_record() -> None:
 
 
 def test_every_event_of_a_kind_is_one_that_plugins_can_wait_for() -> None:
-    about_no_object = {Kind.ASSIGNED_POD, Kind.PENDING_POD, Kind.ANY}
+    about_no_object = {*POD_KINDS, Kind.ANY}
     assert {kind.event for kind in KINDS.values() if kind.event} == set(Kind) - about_no_object
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from kubesched import config as configuration
+from kubesched.api.release import NEWEST
 from kubesched.cli.main import main
+from kubesched.config.features import Features
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -38,7 +40,7 @@ def test_check_prints_a_line_per_mistake_and_exits_with_2() -> None:
 
 def test_check_prints_the_completed_configuration_on_request() -> None:
     result = run("check", "-", "-o", "json", stdin=HEADER)
-    assert json.loads(result.stdout) == configuration.to_plain(configuration.default())
+    assert json.loads(result.stdout) == configuration.to_plain(configuration.default(Features.of({}, NEWEST)))
 
 
 def test_a_missing_file_is_a_line_not_a_traceback() -> None:
@@ -54,7 +56,8 @@ def test_bytes_that_are_no_text_are_refused() -> None:
 def test_defaults_can_be_loaded_again() -> None:
     result = run("defaults")
     assert result.exit_code == 0
-    assert configuration.load(result.stdout) == configuration.default()
+    newest = Features.of({}, NEWEST)
+    assert configuration.load(result.stdout, features=newest) == configuration.default(newest)
 
 
 def test_convert_policy_prints_a_configuration_and_remarks_aside() -> None:

@@ -6,12 +6,12 @@ import argparse
 import json
 import sys
 
-from tools.recorder.generators import configurations, decisions, lives, supplied_lives
+from tools.recorder.generators import configurations, decisions, lives, novelties, supplied_lives
 from tools.recorder.generators.drawing import Draw
 
 FAMILIES = {
     **{f"config/{name}": make for name, make in configurations.FAMILIES.items()},
-    **{f"decisions/{name}": make for name, make in decisions.FAMILIES.items()},
+    **{f"decisions/{name}": make for name, make in {**decisions.FAMILIES, **novelties.FAMILIES}.items()},
     **{f"queue/{name}": make for name, make in {**lives.FAMILIES, **supplied_lives.FAMILIES}.items()},
 }
 

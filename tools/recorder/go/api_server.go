@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 )
 
 // recordingStart is the moment at which every recording begins.
@@ -62,6 +63,9 @@ func decode(given []byte) (objectKey, runtime.Object, error) {
 	obj := kind.empty.DeepCopyObject()
 	if err := json.Unmarshal(given, obj); err != nil {
 		return objectKey{}, nil, fmt.Errorf("%s: %w", head.Kind, err)
+	}
+	if pod, ok := obj.(*v1.Pod); ok && pod.Spec.SchedulerName == "" {
+		corev1.SetObjectDefaults_Pod(pod) // no API server has seen it: every pod that one stores has a scheduler
 	}
 	return objectKey{head.Kind, nameOf(obj)}, obj, nil
 }

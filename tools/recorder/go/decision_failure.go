@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -96,7 +97,12 @@ func (a *podAttempt) settleTie(node string) {
 	if node != "" && dryRun != nil {
 		if !slices.Contains(dryRun.Best, node) && len(dryRun.Potential) <= alwaysDryRun {
 			result.Verify = fmt.Sprintf("PostFilter nominated %s, not one of %v", node, dryRun.Best)
-		} else {
+		} else if node != dryRun.Chosen {
+			// Since v1.37 the message says which one it was.
+			found := "found a potential placement for pod on node %s, preempting %d victims"
+			real := fmt.Sprintf(found, node, len(dryRun.Candidates[node].Victims))
+			settled := fmt.Sprintf(found, dryRun.Chosen, len(dryRun.Candidates[dryRun.Chosen].Victims))
+			result.Message = strings.Replace(result.Message, real, settled, 1)
 			node = dryRun.Chosen
 		}
 		result.PostFilter.Victims = dryRun.Candidates[node].Victims

@@ -150,6 +150,7 @@ func (l *queueLife) live() (any, error) {
 		l.step.T, l.step.Delivered, l.step.State = l.now(), l.api.delivered, l.state()
 		result.Steps = append(result.Steps, l.step)
 	}
+	l.step = &stepResult{}
 	for _, attempt := range l.open {
 		l.finish(attempt) // nothing of it is recorded, but its goroutine must end
 	}
