@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,7 +38,6 @@ _LITERALS: dict[type, CelType] = {
 }
 _DEVICE_FIELDS = {
     "driver": types.STRING,
-    "attributes": types.map_of(types.STRING, types.map_of(types.STRING, types.ANY)),
     "capacity": types.map_of(types.STRING, types.map_of(types.STRING, types.QUANTITY)),
     "allowMultipleAllocations": types.BOOL,
 }
@@ -75,9 +74,12 @@ class Checked:
         return self.calls[id(node)]
 
 
-def check(tree: SyntaxNode) -> Checked:
-    """Type-check a whole expression."""
-    checker = _Checker()
+_DEVICE: Mapping[str, CelType] = {"device": types.DEVICE}
+
+
+def check(tree: SyntaxNode, variables: Mapping[str, CelType] = _DEVICE, *, attribute: CelType = types.ANY) -> Checked:
+    """Type-check a whole expression, whose variables have these types, and attributes of devices that one."""
+    checker = _Checker(variables, attribute)
     result = checker.check(tree)
     checked = checker.checked
     checked.result = checker.known.resolve(result, unknown_is_dyn=True)
@@ -97,10 +99,12 @@ def qualified_name(node: SyntaxNode | None) -> str | None:
 
 
 class _Checker:
-    def __init__(self) -> None:
+    def __init__(self, variables: Mapping[str, CelType], attribute: CelType) -> None:
+        attributes = types.map_of(types.STRING, types.map_of(types.STRING, attribute))
+        self._device_fields = {**_DEVICE_FIELDS, "attributes": attributes}
         self.checked = Checked()
         self.known = Substitution()
-        self._scope: dict[str, CelType] = {"device": types.DEVICE}
+        self._scope = dict(variables)
 
     def check(self, node: SyntaxNode) -> CelType:
         found = _RULES[type(node)](self, node)
@@ -147,8 +151,8 @@ class _Checker:
         if holder.kind is TypeKind.MAP:
             return holder.parameters[1]
         if holder is types.DEVICE or holder.name == types.DEVICE.name:
-            if node.field in _DEVICE_FIELDS:
-                return _DEVICE_FIELDS[node.field]
+            if node.field in self._device_fields:
+                return self._device_fields[node.field]
             return self._report(node, f"undefined field '{node.field}'")
         if holder.kind is TypeKind.VARIABLE:
             self.known.assign([types.DYN], [holder])

@@ -42,10 +42,11 @@ def constant(value: Value) -> Built:
 class Compiler:
     """Builds the closure of one expression. Does not count costs; `metering` has the one that does."""
 
-    def __init__(self, checked: Checked) -> None:
-        self.slots = FIRST_LOCAL
+    def __init__(self, checked: Checked, variables: Sequence[str] = ()) -> None:
+        """Variables have the first local slots, in this order."""
         self._checked = checked
-        self._locals: dict[str, int] = {}
+        self._locals = {name: FIRST_LOCAL + i for i, name in enumerate(variables)}
+        self.slots = FIRST_LOCAL + len(variables)
 
     def build(self, node: SyntaxNode) -> Built:
         """The closure of a part of the expression."""

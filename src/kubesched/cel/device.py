@@ -9,7 +9,7 @@ import msgspec
 from kubesched.api.quantity import Quantity
 from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.values import DomainMap, Value, readable
-from kubesched.cel.versions import Semver, parse_semver
+from kubesched.cel.versions import parse_semver
 
 MODEST = 64
 """No device the API server accepts has longer texts or more attributes than this."""
@@ -21,7 +21,7 @@ class Version(msgspec.Struct, frozen=True):
     text: str
 
 
-AttributeValue = bool | int | str | Version
+AttributeValue = bool | int | str | Version | list["bool | int | str | Version"]
 
 
 class CelDevice(msgspec.Struct, frozen=True, eq=False):
@@ -70,11 +70,16 @@ def view_device(
     for name, quantity in capacity.items():
         _put(amounts, driver, name, quantity)
     texts = [driver, *attributes, *capacity, *(value for value in attributes.values() if isinstance(value, str))]
-    modest = len(attributes) + len(capacity) <= MODEST and all(len(text) <= 3 * MODEST for text in texts)
+    has_lists = any(isinstance(value, list) for value in attributes.values())
+    modest = (
+        not has_lists and len(attributes) + len(capacity) <= MODEST and all(len(text) <= 3 * MODEST for text in texts)
+    )
     return CelDevice(driver, seen, amounts, allow_multiple_allocations, modest and problem is None, problem)
 
 
-def _value_of(value: AttributeValue | None) -> bool | int | str | Semver:
+def _value_of(value: AttributeValue | None) -> Value:
+    if isinstance(value, list):
+        return [_value_of(each) for each in value]
     if value is None:
         raise AbsorbableError("unsupported attribute value")
     if isinstance(value, Version):

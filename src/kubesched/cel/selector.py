@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import TypeGuard
 
 from kubesched.cel import library, types
+from kubesched.cel.attributes import attributes_read_by
 from kubesched.cel.checker import Checked, check
 from kubesched.cel.compiler import FIRST_LOCAL, Compiler
 from kubesched.cel.costs import CostMeter, Interrupt
@@ -22,8 +22,6 @@ from kubesched.cel.types import CelType, TypeKind
 from kubesched.cel.values import Value, readable, type_name
 
 __all__ = ["CompiledSelector", "compile_selector", "library"]
-
-_MOST_EXPRESSIONS = 4096
 
 _NO_BOOL = {
     "int": "unsupported type conversion from 'int' to bool",
@@ -43,17 +41,22 @@ _NO_BOOL = {
 
 
 class CompiledSelector:
-    """A compiled expression. Costs are counted only where they could reach the limit."""
+    """A compiled expression. Costs are counted only where they could reach the limit.
 
-    def __init__(self, expression: str, tree: SyntaxNode, checked: Checked) -> None:
+    The tree is not kept: it is three times as large as what is made of it, and seldom needed again.
+    """
+
+    def __init__(self, expression: str, *, with_lists: bool) -> None:
+        tree, checked = _checked(expression, with_lists)
         self.expression = expression
-        self._tree = tree
-        self._checked = checked
+        self._with_lists = with_lists
+        self.names = attributes_read_by(tree)
+        """The attributes that it can depend on; None for any."""
+        self._metered: MeteredSelector | None = None
         self._cheap = not may_become_expensive(tree)
         compiler = Compiler(checked)
         self._run = compiler.build(tree).run
         self._after_device: list[Value] = [None] * (compiler.slots - 1)
-        self._metered: MeteredSelector | None = None
 
     def __repr__(self) -> str:
         return f"Selector({self.expression!r})"
@@ -74,7 +77,7 @@ class CompiledSelector:
     def metered(self) -> MeteredSelector:
         """The same selector, always counting."""
         if self._metered is None:
-            self._metered = MeteredSelector(self.expression, self._tree, self._checked)
+            self._metered = MeteredSelector(self.expression, *_checked(self.expression, self._with_lists))
         return self._metered
 
 
@@ -110,19 +113,26 @@ def _as_bool(value: Value) -> bool:
     raise EvaluationError(f"CEL result of type {name} could not be converted to bool: {reason}")
 
 
-@lru_cache(maxsize=_MOST_EXPRESSIONS)
-def compile_selector(expression: str) -> CompiledSelector:
-    """Compile an expression, once: selectors are shared. Raises CompileError if it is not valid for devices."""
+def compile_selector(expression: str, *, with_lists: bool = False) -> CompiledSelector:
+    """Compile an expression, to some 20 bytes per character. CompileError if it is not valid for devices.
+
+    `with_lists` if attributes may be lists: then their type is not known before they are read.
+    """
     expression = readable(expression)
+    return CompiledSelector(expression, with_lists=with_lists)
+
+
+def _checked(expression: str, with_lists: bool) -> tuple[SyntaxNode, Checked]:
     tree, issues = parse(expression)
     if tree is None or issues:
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
-    checked = check(tree)
+    attribute = types.DYN if with_lists else types.ANY
+    checked = check(tree, attribute=attribute)
     if issues := checked.issues or validate(tree, checked):
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
-    if checked.result not in (types.BOOL, types.ANY):
+    if checked.result not in (types.BOOL, attribute):
         raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
-    return CompiledSelector(expression, tree, checked)
+    return tree, checked
 
 
 _READERS: dict[str, Callable[[str], object]] = {

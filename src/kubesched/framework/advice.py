@@ -43,7 +43,7 @@ class NodeShortfall(NamedTuple):
 
 
 class RemedyKind(Enum):
-    """The kinds of remedies, the cheapest first: answers list them in this order."""
+    """The kinds of remedies, the least harm first: answers list them in this order."""
 
     PREEMPTION = "preemption"
     WAIT_FOR_PODS = "waitForPods"
@@ -53,19 +53,21 @@ class RemedyKind(Enum):
     UNCORDON = "uncordon"
     REQUEST_LESS = "requestLess"
     FEWER_DEVICES = "requestFewerDevices"
+    OTHER_LABEL_VALUE = "otherLabelValue"
+    HONOR_TAINTS = "honorTaints"
     TOLERATE = "tolerate"
     RELAX_SPREAD = "relaxSpread"
     REMOVE_TAINT = "removeTaint"
     LABEL_NODE = "labelNode"
     OTHER = "other"
     """What a plugin proposes that is none of these."""
+    ADD_NODE = "addNode"
     DROP_NODE_SELECTOR = "dropNodeSelector"
     DROP_NODE_AFFINITY = "dropNodeAffinity"
     DROP_SPREAD = "dropSpread"
     DROP_ANTI_AFFINITY = "dropPodAntiAffinity"
     DROP_AFFINITY = "dropPodAffinity"
     DROP_HOST_PORT = "dropHostPort"
-    ADD_NODE = "addNode"
     EVICT = "evictPods"
     REQUEST_NONE = "requestNone"
 

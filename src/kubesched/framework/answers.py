@@ -127,13 +127,14 @@ class AnswerCache:
         self._state = state
         self._filters: RecentlyUsed[FilterAnswer] = _recently_used()
         self._scores: RecentlyUsed[ScoreAnswer] = _recently_used()
-        self._signatures: dict[int, Signature] = {}
+        self._filter_signatures: dict[Plugin, Signature] = {}
+        self._score_signatures: dict[Plugin, Signature] = {}
         self._repair: tuple[ChangeLog[int], int, int, list[int], Nodes] | None = None
 
     def ask_filter(self, plugin: FilterPlugin, cycle: Cycle) -> FilterAnswer:
         """The current answer of a filter: asked now if the signature is new, else repaired where rows changed."""
         log = self.log_of(plugin.filter_reads.cluster)
-        signature = self._sign(plugin, plugin.filter_reads, cycle)
+        signature = _sign(self._filter_signatures, plugin, plugin.filter_reads, cycle)
         if signature is None:
             return FilterAnswer(
                 ask_for_ids(plugin, cycle, Nodes(self._state)), plugin.rejections, log.position, is_signed=False
@@ -159,7 +160,7 @@ class AnswerCache:
     def ask_score(self, plugin: ScorePlugin, cycle: Cycle) -> ScoreAnswer:
         """As `ask_filter`, for scores before normalisation."""
         log, size = self.log_of(plugin.score_reads.cluster), self._state.nodes.size
-        signature = self._sign(plugin, plugin.score_reads, cycle)
+        signature = _sign(self._score_signatures, plugin, plugin.score_reads, cycle)
         if signature is None:
             return ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position, is_signed=False)
         key = (plugin, signature)
@@ -182,16 +183,6 @@ class AnswerCache:
             answer = ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position)
             self._scores.put(key, answer, self._most(8))
         return answer
-
-    def _sign(self, plugin: Plugin, reads: Reads, cycle: Cycle) -> Hashable:
-        """What the answers of the plugin go by; None if they are not kept."""
-        if plugin.signs:
-            return plugin.sign(cycle)
-        fields = int(reads.pod)
-        signature = self._signatures.get(fields)
-        if signature is None:
-            signature = self._signatures[fields] = Signature(reads.pod)
-        return fields, signature.of(cycle.pod, cycle.facts)
 
     def log_of(self, *scopes: Scope) -> ChangeLog[int]:
         """The rows where answers of any of these scopes may have changed."""
@@ -225,3 +216,13 @@ class AnswerCache:
 
 def _recently_used() -> RecentlyUsed[Any]:
     return RecentlyUsed(ordinary=_BYTES_PER_ANSWER, large=_BYTES_OF_LARGE_KEYS)
+
+
+def _sign(known: dict[Plugin, Signature], plugin: Plugin, reads: Reads, cycle: Cycle) -> Hashable:
+    """What the answers of the plugin go by; None if they are not kept."""
+    if plugin.signs:
+        return plugin.sign(cycle)
+    signature = known.get(plugin)
+    if signature is None:
+        signature = known[plugin] = Signature(reads.pod)
+    return signature.of(cycle.pod, cycle.facts)

@@ -40,7 +40,7 @@ class BoundProfile:
         )
         self.filters = FilterRunner(
             state,
-            profile.at("pre_filter", PreFilterPlugin),
+            [plugin for plugin in profile.at("pre_filter", PreFilterPlugin) if not plugin.is_silent],
             profile.at("filter", FilterPlugin),
             answers,
             equivalence,

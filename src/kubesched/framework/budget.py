@@ -105,9 +105,9 @@ class Budget:
     def is_first_turn(self) -> bool:
         return not self._spent and self._ends_turns
 
-    def end_turn(self, expense: Expense) -> None:
+    def end_turn(self, expense: Expense, *, at_once: bool = False) -> None:
         """TurnOverError if other pods have waited long enough. What was found out until then must be kept."""
-        if self._ends_turns and self._seconds_of_turn() > self._turn:
+        if self._ends_turns and (at_once or self._seconds_of_turn() > self._turn):
             raise TurnOverError(expense)
 
     def check(self, expense: Expense) -> None:

@@ -6,7 +6,7 @@ recording notes what it was asked and what it answered. Where there is no cluste
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -47,6 +47,11 @@ class ClientError(Exception):
     @property
     def is_not_found(self) -> bool:
         return self.reason == NOT_FOUND
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the API server may do better in a moment."""
+        return self.reason in ("InternalError", "ServiceUnavailable")
 
 
 class ClusterClient:
@@ -113,6 +118,66 @@ def _without_cluster() -> ClientError:
     return ClientError(UNREACHABLE, "there is no cluster here that a plugin could read from or write to")
 
 
+class WrappedClient(ClusterClient):
+    """A client whose calls go to another one, each by way of `_call`."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        return await self._call("get", _named(kind, name, namespace), self._client.get(kind, name, namespace))
+
+    async def create(self, kind: str, obj: Json) -> Json:
+        return await self._call("create", _name_in(kind, obj), self._client.create(kind, obj), given=obj)
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+        call = self._client.replace(kind, obj, subresource=subresource)
+        return await self._call("replace", _name_in(kind, obj, subresource), call, given=obj)
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        call = self._client.patch(kind, name, patch, namespace=namespace, subresource=subresource)
+        return await self._call("patch", _named(kind, name, namespace, subresource), call, given=patch)
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        call = self._client.delete(kind, name, namespace=namespace, uid=uid)
+        await self._call("delete", _named(kind, name, namespace), call)
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await self._call("bind", f"Pod {pod.key}", self._client.bind(pod, node_name), given=node_name)
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        call = self._client.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
+        await self._call("patch_pod_status", f"Pod {pod.key}", call)
+
+    async def evict(self, pod: Pod, condition: PodCondition) -> None:
+        await self._call("evict", f"Pod {pod.key}", self._client.evict(pod, condition))
+
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
+    ) -> bool:
+        call = self._client.wait(pod, is_met, objects=objects, within=within)
+        return await self._call("wait", f"Pod {pod.key}", call)
+
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        self._client.record_event(pod, related=related, type=type, reason=reason, action=action, note=note)
+
+    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> T:
+        """Make a call about an object, named as in `ResourceClaim default/gpu status`; `given` is what is written."""
+        return await call
+
+
+def _named(kind: str, name: str, namespace: str = "", subresource: str = "") -> str:
+    return f"{kind} {namespace}/{name} {subresource}".rstrip() if namespace else f"{kind} {name} {subresource}".rstrip()
+
+
+def _name_in(kind: str, obj: Json, subresource: str = "") -> str:
+    """The name of an object that is given whole; its `generateName` if it has no name yet."""
+    meta = obj["metadata"]
+    return _named(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
+
+
 class SchedulerMode(StrEnum):
     """How closely a scheduler keeps to the steps of kube-scheduler. Its decisions are the same in both modes."""
 
@@ -150,6 +215,9 @@ class Handle:
         """Write about each item, several at once where that takes time. A failure is raised; after it none is begun."""
         for item in items:
             await write(item)
+
+    async def pause(self, seconds: float) -> None:
+        """Let a moment pass before a write is sent again; in virtual time, none."""
 
     def count(self, metric: str, *labels: str) -> None:
         """One more, in a counter that `/metrics` has."""

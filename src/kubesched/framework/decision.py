@@ -80,6 +80,6 @@ class Decision:
         if self.diagnosis is None:
             return self.status.message if self.status else ""
         text = self.diagnosis.message()
-        if self.post_filter_status is not None and self.post_filter_status.message:
-            text += f" {self.post_filter_status.message}"
-        return text
+        status, found = self.post_filter_status, self.post_filter
+        said = status.message if status is not None else found.said if found is not None else ""
+        return f"{text} {said}" if said else text

@@ -16,6 +16,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.bound_profile import BoundProfile
 from kubesched.framework.budget import Budget, BudgetExceededError
+from kubesched.framework.copies import CopyRoom
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Draw, Outcome
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
@@ -31,7 +32,7 @@ from kubesched.framework.sampling import NodeSample, Sampler
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool, Int64
+from kubesched.state.columns import Bool
 
 _FEW = 8
 """So many nodes that pre-filters left are looked at by themselves."""
@@ -148,10 +149,9 @@ class Engine:
             extender_answers.wait_for_turn()
         return decision
 
-    def capacities(self, pod: Pod) -> Int64 | None:
-        """How many pods like this one each row could take, one after another; None if only deciding tells."""
-        cycle = Cycle(pod, self.state, budget=self.budget)
-        return self._profiles[pod.spec.scheduler_name].filters.capacities(cycle)
+    def copy_room(self, pod: Pod) -> CopyRoom | None:
+        """How many pods like this one fit, one after another; None if only deciding tells."""
+        return self._profiles[pod.spec.scheduler_name].filters.copy_room(Cycle(pod, self.state, budget=self.budget))
 
     def signature(self, pod: Pod) -> Hashable:
         """Equal for pods that all plugins of their profile that declare what they read treat alike (`Profile`)."""
@@ -289,7 +289,7 @@ class Engine:
         best, names = scores.best(), self.state.nodes.names
         decision.score = best.score
         if self._choose is not None:
-            decision.node = self._choose([names[best.row(i, scores.nodes)] for i in range(best.among)])
+            decision.node = self._choose([names[row] for row in best.rows(scores.nodes)])
             decision.draw = Draw(best.among)
             return
         drawn = self.draw(best.among) if best.among > 1 else 0

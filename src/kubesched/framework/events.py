@@ -29,6 +29,7 @@ class Action(IntFlag):
     UPDATE_NODE_DECLARED_FEATURE = auto()
     UPDATE_POD_LABEL = auto()
     UPDATE_POD_SCALE_DOWN = auto()
+    UPDATE_POD_SCALE_UP = auto()
     UPDATE_POD_TOLERATION = auto()
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = auto()
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = auto()
@@ -42,6 +43,7 @@ class Action(IntFlag):
         | UPDATE_NODE_DECLARED_FEATURE
         | UPDATE_POD_LABEL
         | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_SCALE_UP
         | UPDATE_POD_TOLERATION
         | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         | UPDATE_POD_GENERATED_RESOURCE_CLAIM
@@ -55,11 +57,16 @@ class Action(IntFlag):
 
 
 class Kind(StrEnum):
-    """What an event is about. Plugins register POD; what happens is about one that has a node, or one that has not."""
+    """What an event is about. POD stands for all pods; what happens is about one that has a node, or one that has not.
+
+    Of the latter v1.36 knows only PENDING_POD. v1.37 tells the pod that waits (TARGET_POD) from all others.
+    """
 
     POD = KINDS["Pod"].event
     ASSIGNED_POD = "AssignedPod"
     PENDING_POD = "UnschedulablePod"
+    UNSCHEDULED_POD = "UnscheduledPod"
+    TARGET_POD = "TargetPod"
     NODE = KINDS["Node"].event
     PERSISTENT_VOLUME = KINDS["PersistentVolume"].event
     PERSISTENT_VOLUME_CLAIM = KINDS["PersistentVolumeClaim"].event
@@ -73,6 +80,9 @@ class Kind(StrEnum):
     DEVICE_CLASS = KINDS["DeviceClass"].event
     POD_GROUP = KINDS["PodGroup"].event
     ANY = "*"
+
+
+POD_KINDS = (Kind.ASSIGNED_POD, Kind.PENDING_POD, Kind.UNSCHEDULED_POD, Kind.TARGET_POD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +114,7 @@ class ClusterEvent:
         """Whether a plugin that registered this waits for what happened."""
         if self.is_wildcard:
             return True
-        pods = self.kind is Kind.POD and happened.kind in (Kind.ASSIGNED_POD, Kind.PENDING_POD)
+        pods = self.kind is Kind.POD and happened.kind in POD_KINDS
         # A general update is not among the special ones, though it has all their bits.
         same_kind = self.kind in (happened.kind, Kind.ANY) or pods
         return same_kind and bool(self.action & happened.action) and happened.action <= self.action

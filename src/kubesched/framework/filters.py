@@ -10,6 +10,8 @@ import numpy as np
 
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.bound_plugins import BoundFilter, BoundPreFilter
+from kubesched.framework.copies import CopyRoom
+from kubesched.framework.copy_limits import CopyLimit
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome, named
 from kubesched.framework.equivalence import EquivalenceCache, FilterGroup
@@ -20,7 +22,7 @@ from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.pre_filtering import FilterPlan, PreFilterOutcome
 from kubesched.framework.status import SKIP, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool, Int32, Int64, Rows
+from kubesched.state.columns import Bool, Int32, Rows
 from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
 
@@ -244,24 +246,26 @@ class FilterRunner:
                     break
         return True
 
-    def capacities(self, cycle: Cycle) -> Int64 | None:
-        """How many pods like this one each row could take, one after another; None if a filter cannot tell."""
+    def copy_room(self, cycle: Cycle) -> CopyRoom | None:
+        """How many pods like this one fit, one after another; None if a filter cannot tell."""
         outcome = self.pre_filter(cycle)
         if outcome.rejected is not None or outcome.names is not None or self.state.nominated.nodes:
             return None
         nodes = Nodes(self.state)
         room = np.where(self.state.nodes.live[: len(nodes)], np.iinfo(np.int64).max, 0)
+        limits: list[CopyLimit] = []
         for bound in self._bound:
             if bound.name in cycle.skipped_filters:
                 continue
             if bound.goes_by_objects:
                 room[~bound.cached_answer(cycle).passes] = 0
                 continue
-            capacity = bound.plugin.capacity(cycle, nodes)
-            if capacity is None:
+            copies = bound.plugin.copies(cycle, nodes)
+            if copies is None:
                 return None
-            room = np.minimum(room, capacity)
-        return room
+            room = np.minimum(room, copies.rows)
+            limits += copies.limits
+        return CopyRoom(room, tuple(limits))
 
     # -- rows as they might be ----------------------------------------------------------------------------------------
 

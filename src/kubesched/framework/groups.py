@@ -162,6 +162,7 @@ class GroupAliasPlugin(Plugin):
 GROUP_POINTS: dict[str, type[Plugin]] = {
     "placement_generate": PlacementGeneratePlugin,
     "placement_score": PlacementScorePlugin,
+    "pod_group_post_filter": PodGroupPostFilterPlugin,
 }
 """Those that a configuration names, by the names that it has for them here."""
 

@@ -19,6 +19,7 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.client import ClusterClient, Handle
+from kubesched.framework.copies import CopyRoom
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome, Rejections
 from kubesched.framework.events import Interest
@@ -51,6 +52,8 @@ class Plugin:
     """The base of all plugins. `args` is the plugin's entry in pluginConfig, if there is one."""
 
     name: ClassVar[str] = ""
+    absent_from: Collection[str] = ()
+    """Extension points at which the plugin does not take part in this release, though it has the methods."""
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         self.args = args
@@ -94,6 +97,8 @@ class PreFilterPlugin(Plugin):
     """Looks at the pod once before any node is."""
 
     pre_filter_reads: ClassVar[Reads] = UNDECLARED
+    is_silent: ClassVar[bool] = False
+    """Whether pre_filter has nothing to say of any pod: then it is listed, but not asked."""
     adjusts: ClassVar[bool] = False
     """Whether what pre_filter wrote down depends on placed pods, so that `add_pod` and `remove_pod` must adjust it."""
 
@@ -146,6 +151,11 @@ class FilterPlugin(Plugin):
         """
         return None
 
+    def copies(self, cycle: Cycle, nodes: Nodes) -> CopyRoom | None:
+        """The same where copies keep each other away from whole domains of a topology, which the limits tell."""
+        room = self.capacity(cycle, nodes)
+        return None if room is None else CopyRoom(room)
+
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         """Whether what it says of a node may depend on such a pod being there, or not being there.
 
@@ -166,6 +176,9 @@ class FilterPlugin(Plugin):
 class Preemption(Protocol):
     """Room to be made for a pod. An attempt that is for real carries it out; an explanation leaves it at that."""
 
+    def refusal(self) -> str:
+        """Why no victims should be evicted for the pod after all; empty if they may be."""
+
     def hold_back(self) -> None:
         """The pod is about to go back to the queue: from now on it is not tried until its victims are on their way."""
 
@@ -185,6 +198,10 @@ class PostFilterResult:
     details: Any = None
     preemption: Preemption | None = None
     """How the victims are evicted."""
+    said: str = ""
+    """What the message of the pod says of it, if anything."""
+    rejectors: frozenset[str] = frozenset()
+    """The plugins that reject the pod even with lesser pods gone: what helps them may help the pod."""
 
 
 class WhatIfRunner(Protocol):

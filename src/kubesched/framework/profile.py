@@ -13,7 +13,7 @@ from kubesched.api.errors import UserError
 from kubesched.config import PluginEntry, PluginSet, ProfileConfig
 from kubesched.config.configuration import point_as_written
 from kubesched.framework.errors import describe_with_place
-from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
+from kubesched.framework.events import POD_KINDS, Action, ClusterEvent, Interest, Kind
 from kubesched.framework.groups import GROUP_POINTS, PlacementScorePlugin
 from kubesched.framework.plugin import (
     EXTENSION_POINTS,
@@ -113,15 +113,14 @@ class Profile:
             ) from error
 
     def _expand(self, point: str, own: PluginSet, multi_point: tuple[PluginEntry, ...]) -> tuple[Plugin, ...]:
-        kind = _POINTS[point]
-        explicit = self._explicit(point, kind, own)
+        explicit = self._explicit(point, own)
         if "*" in own.disabled_names:
             return tuple(explicit.values())
         overriding: set[str] = set()
         inherited: dict[str, Plugin] = {}
         for entry in multi_point:
             plugin = self._plugin("multi_point", entry.name)
-            if not isinstance(plugin, kind) or entry.name in own.disabled_names:
+            if not _takes_part(plugin, point) or entry.name in own.disabled_names:
                 continue
             if entry.name in explicit:
                 overriding.add(entry.name)
@@ -133,12 +132,12 @@ class Profile:
         last = [plugin for name, plugin in explicit.items() if name not in overriding]
         return (*first, *inherited.values(), *last)
 
-    def _explicit(self, point: str, kind: type[Plugin], own: PluginSet) -> dict[str, Plugin]:
+    def _explicit(self, point: str, own: PluginSet) -> dict[str, Plugin]:
         found: dict[str, Plugin] = {}
         for entry in own.enabled:
             plugin = self._plugin(point, entry.name)
             what, where = f"profile {self.name!r}: plugin {entry.name!r}", point_as_written(point)
-            if not isinstance(plugin, kind):
+            if not _takes_part(plugin, point):
                 raise ProfileError(f"{what} has no part in {where}")
             if entry.name in found:
                 raise ProfileError(f"{what} is enabled twice in {where}")
@@ -166,7 +165,11 @@ class Profile:
         return weights
 
 
-_NOT_ASKED_FOR = (Kind.ASSIGNED_POD, Kind.PENDING_POD, Kind.VOLUME_ATTACHMENT, Kind.RESOURCE_SLICE, Kind.ANY)
+def _takes_part(plugin: Plugin, point: str) -> bool:
+    return isinstance(plugin, _POINTS[point]) and point not in plugin.absent_from
+
+
+_NOT_ASKED_FOR = (*POD_KINDS, Kind.VOLUME_ATTACHMENT, Kind.RESOURCE_SLICE, Kind.ANY)
 
 ANY_EVENT = tuple(Interest(ClusterEvent(kind, Action.ALL)) for kind in Kind if kind not in _NOT_ASKED_FOR)
 """What a plugin that does not say is taken to wait for: kind by kind, for watches are opened by what is asked for."""
@@ -186,14 +189,16 @@ def custom_resources(plugins: Iterable[Plugin]) -> frozenset[str]:
 def interests_of(plugin: Plugin) -> tuple[Interest, ...]:
     """What the plugin registered, and what follows from it.
 
-    As in kube-scheduler, who waits for new nodes is woken whenever taints change as well: a node that was tainted when
-    it came has not helped any pod yet.
+    As in kube-scheduler v1.36, who waits for new nodes is woken whenever taints change as well: a node that was tainted
+    when it came has not helped any pod yet. Releases with `taints_not_implied` do without.
     """
     if not isinstance(plugin, _REJECTORS):
         return ()
     registered = plugin.events_to_register()
     if registered is None:
         return ANY_EVENT
+    if plugin.context.features.release.taints_not_implied:
+        return tuple(registered)
     of_nodes = [interest.event.action for interest in registered if interest.event.kind is Kind.NODE]
     sees_new = any(action & Action.ADD for action in of_nodes)
     sees_taints = any(action & Action.UPDATE_NODE_TAINT for action in of_nodes)

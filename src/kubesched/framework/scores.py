@@ -52,6 +52,11 @@ class Best(NamedTuple):
         position = drawn if self.among == len(self.is_best) else int(self.is_best.nonzero()[0][drawn])
         return position if len(self.is_best) == len(nodes.feasible) else nodes.row(position)
 
+    def rows(self, nodes: FeasibleNodes) -> list[int]:
+        """The rows of all of the best."""
+        positions: list[int] = self.is_best.nonzero()[0].tolist()
+        return positions if len(self.is_best) == len(nodes.feasible) else [nodes.row(each) for each in positions]
+
 
 class Scores:
     """All scores of the nodes that fit.

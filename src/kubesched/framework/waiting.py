@@ -55,8 +55,11 @@ class WaitingPod:
         return self.refusal is not None or not self._timeouts
 
     def allow(self, plugin: str) -> None:
-        """The plugin has no more objections."""
-        if self._timeouts.pop(plugin, None) is not None and self.is_settled:
+        """The plugin has no more objections. After a rejection that changes nothing."""
+        if self.is_settled:
+            return
+        self._timeouts.pop(plugin, None)
+        if not self._timeouts:
             self._on_settled()
 
     def reject(self, plugin: str, reason: str) -> bool:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from kubesched.api.pod import Pod
 from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.plugin import BindPlugin
+from kubesched.framework.plugin import BindPlugin, PluginContext
 from kubesched.framework.status import Status, error
+
+PAUSES = (0.01, 0.05, 0.25)
+"""Seconds before a binding is sent again, if the release does that."""
 
 
 class DefaultBinder(BindPlugin):
@@ -14,9 +17,18 @@ class DefaultBinder(BindPlugin):
 
     name = "DefaultBinder"
 
+    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self._pauses = PAUSES if self.context.features.release.bindings_retried else ()
+
     async def bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        try:
-            await self.context.client.bind(pod, node_name)
-        except ClientError as failure:
-            return error(str(failure))
-        return None
+        for pause in (*self._pauses, None):
+            try:
+                await self.context.client.bind(pod, node_name)
+            except ClientError as failure:
+                if pause is None or not failure.is_passing:
+                    return error(str(failure))
+                await self.context.handle.pause(pause)
+            else:
+                return None
+        raise AssertionError("the last binding is sent without a pause after it")

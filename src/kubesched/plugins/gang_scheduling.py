@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
-from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.groups import GroupProgress, PlacementFeasiblePlugin, group_of
 from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.status import Code, Status, unresolvable, unschedulable
@@ -21,9 +23,9 @@ class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
-            waits_for(Kind.POD, Action.ADD, _after_pod_added),
-            waits_for(Kind.POD_GROUP, Action.ADD, _after_group_added),
-            waits_for(Kind.POD_GROUP, Action.UPDATE, _after_group_updated),
+            waits_for(Kind.POD, Action.ADD, _after_pod_added, OWN_GROUP),
+            waits_for(Kind.POD_GROUP, Action.ADD, _after_group_added, OWN_GROUP),
+            waits_for(Kind.POD_GROUP, Action.UPDATE, _after_group_updated, OWN_GROUP),
         )
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
@@ -59,3 +61,17 @@ def _after_group_added(pod: Pod, old: None, new: PodGroup, state: ClusterState) 
 
 def _after_group_updated(pod: Pod, old: PodGroup, new: PodGroup, state: ClusterState) -> Hint:
     return queue_if(new.key == group_key(pod) and new.min_count < old.min_count)
+
+
+def _own_group(pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+    yield group_key(pod)
+
+
+def _group_brought(old: Pod | PodGroup | None, new: Pod | PodGroup, state: ClusterState) -> Iterator[Hashable]:
+    key = group_key(new) if isinstance(new, Pod) else new.key
+    if key:
+        yield key
+
+
+OWN_GROUP = Lookup(_own_group, _group_brought)
+"""For all hints: of thousands of gangs that wait, only the one that a pod or a PodGroup belongs to is asked about."""

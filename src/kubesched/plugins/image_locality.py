@@ -9,7 +9,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import ScorePlugin
+from kubesched.framework.plugin import PluginContext, ScorePlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.columns import Int64
@@ -25,13 +25,17 @@ class ImageLocality(ScorePlugin):
     name = "ImageLocality"
     score_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
+    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self._counts_volumes = self.context.features.release.image_volumes_counted
+
     def sign(self, cycle: Cycle) -> Hashable:
         # How widespread an image is depends on all nodes, so any change of images or of their number asks anew.
         table = cycle.state.nodes
         return _images(cycle), table.images.version, table.live_count
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        images, containers = _images(cycle)
+        images, containers, volumes = _images(cycle)
         table = cycle.state.nodes
         present = np.zeros(table.size, dtype=np.int64)
         found = False
@@ -43,20 +47,21 @@ class ImageLocality(ScorePlugin):
                 found = True
         if not found:
             return 0
-        ceiling = _MAX_CONTAINER_THRESHOLD * containers
+        ceiling = _MAX_CONTAINER_THRESHOLD * (containers + volumes * self._counts_volumes)
         present = np.clip(nodes.take(present), _MIN_THRESHOLD, ceiling)
         return MAX_NODE_SCORE * (present - _MIN_THRESHOLD) // (ceiling - _MIN_THRESHOLD)
 
 
-def _images(cycle: Cycle) -> tuple[tuple[str, ...], int]:
-    """The images of a pod as nodes name them, and the number of containers that the upper bound goes by."""
+def _images(cycle: Cycle) -> tuple[tuple[str, ...], int, int]:
+    """The images of a pod as nodes name them, and how many are of containers and of volumes: the upper bound."""
     return cycle.facts.without_node_names.derived(_images_of, cycle.pod)
 
 
-def _images_of(pod: Pod) -> tuple[tuple[str, ...], int]:
+def _images_of(pod: Pod) -> tuple[tuple[str, ...], int, int]:
     containers = [*pod.spec.init_containers, *pod.spec.containers]
     volumes = [v.image.reference for v in pod.spec.volumes if v.image is not None]
-    return tuple(_with_tag(name) for name in [c.image for c in containers] + volumes), len(containers)
+    names = tuple(_with_tag(name) for name in [c.image for c in containers] + volumes)
+    return names, len(containers), len(volumes)
 
 
 def _with_tag(image: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from hashlib import blake2b
 
 import msgspec
@@ -16,7 +16,7 @@ from kubesched.api.selectors import NodeTerm, compile_node_selector, compile_nod
 from kubesched.config.args import NodeAffinityArgs
 from kubesched.framework.budget import Expense
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.profile import ProfileError
@@ -25,6 +25,7 @@ from kubesched.framework.status import SKIP, Status, error, unresolvable
 from kubesched.plugins.advice.affinity import NodeAffinityAdvice
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.hinting import queue_if, waits_for
+from kubesched.plugins.shared.node_lookup import ANY_NODE_EVENT, NODE_NAME, Token, events_that_may_help, labels_brought
 from kubesched.plugins.shared.node_requirements import RequiredNodes
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
@@ -62,7 +63,7 @@ class NodeAffinityPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlu
                 raise ProfileError(f"NodeAffinity: addedAffinity: {term.fault}")
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return (waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node),)
+        return (waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node, LABELS),)
 
     def pre_filter(self, cycle: Cycle) -> Status | frozenset[str] | None:
         affinity = _node_affinity(cycle.pod)
@@ -117,13 +118,32 @@ class NodeAffinityPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlu
         """
         if self._enforced is not None and not node_matches(self._enforced, new):
             return Hint.SKIP
-        required = RequiredNodes(pod)
+        required = state.facts(pod).derived(RequiredNodes, pod)
         if not required.allow(new):
             return queue_if(required.leave_in_doubt(new))
         return queue_if(old is None or not required.allow(old))
 
     def _terms(self, cycle: Cycle) -> list[WeightedTerm]:
         return cycle.facts.derived(_preferred_terms, cycle.pod)
+
+
+def _labels_waited_for(pod: Pod, state: ClusterState) -> Iterator[Token]:
+    """What may happen to a node that is not allowed, so that it is. Its labels count whatever the terms say."""
+    required = state.facts(pod).derived(RequiredNodes, pod)
+    terms = required.terms or ()
+    if any(term.fault for term in terms):
+        yield ANY_NODE_EVENT
+    by_labels = []
+    if required.labels or required.terms is None:
+        by_labels = list(events_that_may_help(required.labels, state))
+    yield from by_labels
+    if not any(what == "has" for what, _ in by_labels):
+        for term in terms:
+            fields = (requirement._replace(key=NODE_NAME) for requirement in term.fields)
+            yield from events_that_may_help((*fields, *term.labels), state)
+
+
+LABELS = Lookup(_labels_waited_for, labels_brought)
 
 
 def _node_affinity(pod: Pod) -> NodeAffinityOfPod | None:

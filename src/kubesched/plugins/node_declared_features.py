@@ -14,7 +14,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unresolvable
-from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
+from kubesched.plugins.shared.hinting import queue_if, waits_for, waits_for_pods
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
 from kubesched.state.facts import StateKey
@@ -44,7 +44,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
             return ()
         return (
             waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _after_node),
-            waits_for(Kind.POD, Action.UPDATE, _after_pod),
+            *waits_for_pods(self.context.features.release, own=Action.UPDATE, own_hint=_after_own_change),
         )
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
@@ -74,9 +74,9 @@ def _after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> H
     return queue_if(old is None or old.status.declared_features != new.status.declared_features)
 
 
-def _after_pod(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
+def _after_own_change(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
     """The pod itself needs other features than before."""
-    return queue_if(is_same_pod(pod, new) and required_features(old) != required_features(new))
+    return queue_if(required_features(old) != required_features(new))
 
 
 def required_features(pod: Pod) -> frozenset[str]:

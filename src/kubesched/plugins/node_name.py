@@ -9,7 +9,7 @@ import numpy as np
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Interest, Kind
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Status, unresolvable
 from kubesched.plugins.shared.hinting import waits_for
@@ -18,17 +18,26 @@ from kubesched.state.columns import Int32
 OTHER_NODE = unresolvable("node(s) didn't match the requested node name")
 
 
-class NodeName(FilterPlugin):
+class NodeName(PreFilterPlugin, FilterPlugin):
     """Rejects every node but the one in spec.nodeName."""
 
     name = "NodeName"
+    pre_filter_reads = Reads(PodFields.SPEC, Scope.NOTHING)
     filter_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
+
+    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self.absent_from = () if self.context.features.release.more_pre_filters else ("pre_filter",)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (waits_for(Kind.NODE, Action.ADD),)
 
     def sign(self, cycle: Cycle) -> Hashable:
         return cycle.pod.spec.node_name
+
+    def pre_filter(self, cycle: Cycle) -> frozenset[str] | None:
+        wanted = cycle.pod.spec.node_name
+        return frozenset((wanted,)) if wanted else None
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         wanted = cycle.pod.spec.node_name

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Set
 
+import numpy as np
+
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
@@ -12,9 +14,9 @@ from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unschedulable
 from kubesched.plugins.advice.pods import PortAdvice
-from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for
+from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for, waits_for_pods
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Int32
+from kubesched.state.columns import Int32, Int64
 from kubesched.state.facts import HostPort
 from kubesched.state.pods import PlacedPod
 
@@ -30,7 +32,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin, PortAdvice):
     filter_reads = Reads(PodFields.SPEC, Scope.NODE)
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return waits_for(Kind.POD, Action.DELETE, _after_pod_left), waits_for(Kind.NODE, Action.ADD)
+        release = self.context.features.release
+        pods = waits_for_pods(release, placed=Action.DELETE, placed_hint=_after_pod_left)
+        return *pods, waits_for(Kind.NODE, Action.ADD)
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         return None if cycle.facts.ports else SKIP
@@ -44,6 +48,10 @@ class NodePorts(PreFilterPlugin, FilterPlugin, PortAdvice):
             for i, addresses in nodes.ports_in_use(wanted.protocol, wanted.port):
                 taken[i] |= _clash(wanted.ip, addresses)
         return self.reject(taken, TAKEN)
+
+    def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64:
+        room: Int64 = (self.filter(cycle, nodes) == 0).astype(np.int64)
+        return room
 
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         return any(_is_same_port(mine, theirs) for mine in cycle.facts.ports for theirs in pod.facts.ports)

@@ -16,7 +16,7 @@ from kubesched.framework.status import SKIP, Status, unschedulable
 from kubesched.plugins.shared.attached_volumes import AttachedVolumes
 from kubesched.plugins.shared.csi_migration import TranslationError, inline_handle_of, migration_of
 from kubesched.plugins.shared.csi_nodes import CSINodeColumns
-from kubesched.plugins.shared.hinting import CLAIMS, after_used_claim, has_node, queue_if, waits_for
+from kubesched.plugins.shared.hinting import CLAIMS, after_used_claim, has_node, queue_if, waits_for, waits_for_pods
 from kubesched.plugins.shared.volume_attachments import (
     AttachedVolume,
     VolumeFaultError,
@@ -46,7 +46,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return (
             waits_for(Kind.CSI_NODE, Action.ADD),
             waits_for(Kind.CSI_NODE, Action.UPDATE, _after_csi_node),
-            waits_for(Kind.POD, Action.DELETE, _after_pod_left),
+            *waits_for_pods(self.context.features.release, placed=Action.DELETE, placed_hint=_after_pod_left),
             waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_used_claim, CLAIMS),
             waits_for(Kind.VOLUME_ATTACHMENT, Action.DELETE, _after_detaching),
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kubesched.api.pod import Pod
-from kubesched.framework.events import Action, Interest, Kind
+from kubesched.framework.events import Action, Interest
 from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.status import Status, unresolvable
-from kubesched.plugins.shared.hinting import after_own_change, waits_for
+from kubesched.plugins.shared.hinting import waits_for_pods
 from kubesched.state.cluster import ClusterState
 
 
@@ -16,7 +16,7 @@ class SchedulingGates(PreEnqueuePlugin):
     name = "SchedulingGates"
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return (waits_for(Kind.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, after_own_change),)
+        return waits_for_pods(self.context.features.release, own=Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
         gates = [gate.name for gate in pod.spec.scheduling_gates]

@@ -15,33 +15,39 @@ from kubesched.api.tolerations import has_untolerated, tolerates_any_way
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import FilterPlugin, PluginContext, PreScorePlugin, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Status, unresolvable
 from kubesched.plugins.advice.taints import TaintAdvice
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
-from kubesched.plugins.shared.hinting import after_own_change, queue_if, waits_for
+from kubesched.plugins.shared.hinting import queue_if, waits_for, waits_for_pods
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 
 UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, TaintAdvice):
+class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, TaintAdvice):
     """Filters by NoSchedule and NoExecute; counts PreferNoSchedule against a node."""
 
     name = "TaintToleration"
+    pre_filter_reads = Reads(PodFields.NONE, Scope.NOTHING)
+    is_silent = True
     filter_reads = score_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
     def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         self._numeric = self.context.features.taint_comparisons
+        self.absent_from = () if self.context.features.release.more_pre_filters else ("pre_filter",)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
             waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._after_node),
-            waits_for(Kind.POD, Action.UPDATE_POD_TOLERATION, after_own_change),
+            *waits_for_pods(self.context.features.release, own=Action.UPDATE_POD_TOLERATION),
         )
+
+    def pre_filter(self, cycle: Cycle) -> None:
+        return None
 
     def sign(self, cycle: Cycle) -> Hashable:
         return cycle.pod.spec.tolerations

@@ -13,7 +13,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
-from kubesched.plugins.shared.hinting import CLAIMS, after_named_claim, queue_if, waits_for
+from kubesched.plugins.shared.hinting import CLAIMS, after_named_claim, queue_if, waits_for, waits_for_pods
 from kubesched.plugins.shared.volume_claims import claim_not_found
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -69,7 +69,12 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
-            waits_for(Kind.POD, Action.DELETE, _after_pod_left, Lookup(_wanted, _left_behind)),
+            *waits_for_pods(
+                self.context.features.release,
+                placed=Action.DELETE,
+                placed_hint=_after_pod_left,
+                lookup=Lookup(_wanted, _left_behind),
+            ),
             waits_for(Kind.NODE, Action.ADD),
             waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_named_claim, CLAIMS),
         )

@@ -109,6 +109,12 @@ class CarriedIndex:
         topologies: Collection[str],
     ) -> Iterator[MatchedTerms]:
         """Terms that mean pods with such labels in such a namespace, and are about one of these topologies."""
+        about = self._places.topologies_among(topologies)
+        if not about.any():
+            return
+        looks_here = about[self._topologies] & self._places.that_look_into(namespace, namespace_labels)[self._scopes]
+        if not looks_here.any():
+            return
         unmet = self._unmet.copy()
         for anchor in labels_as_anchors(labels):
             if anchor in self._meeting:
@@ -118,10 +124,8 @@ class CarriedIndex:
         found = np.flatnonzero(unmet == 0)
         if not len(found):
             return
+        found = found[looks_here[self._groups[found]]]
         groups = self._groups[found]
-        looks_here = self._places.that_look_into(namespace, namespace_labels)[self._scopes[groups]]
-        looks_here &= self._places.topologies_among(topologies)[self._topologies[groups]]
-        found, groups = found[looks_here], groups[looks_here]
         numbers, weights = np.bincount(groups), np.bincount(groups, self._weights[found])
         for group in np.flatnonzero(numbers).tolist():
             yield MatchedTerms(*self._alike[group], int(numbers[group]), int(weights[group]))

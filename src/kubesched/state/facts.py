@@ -93,7 +93,10 @@ class PodFacts:
 
     def __init__(self, pod: Pod, fingerprint: bytes, nodes: ResourceColumns, features: Features) -> None:
         real, with_defaults = placed_requests(
-            pod, pod_level=features.pod_level_resources, pod_level_resize=features.pod_level_resize
+            pod,
+            pod_level=features.pod_level_resources,
+            pod_level_resize=features.pod_level_resize,
+            resize_by_pod=features.release.resize_by_pod,
         )
         self.fingerprint = fingerprint
         self.namespace = pod.namespace

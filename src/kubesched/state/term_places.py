@@ -8,9 +8,13 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from kubesched.api.selectors import Selector
-from kubesched.state.columns import Bool
+from kubesched.state.changes import ChangeLog
+from kubesched.state.columns import Bool, grown
 from kubesched.state.facts import Term
 from kubesched.state.label_index import SelectorIndex
+
+_BYTES_OF_VIEWS = 4 << 20
+_FEWEST_VIEWS = 8
 
 H = TypeVar("H", bound=Hashable)
 
@@ -60,12 +64,27 @@ class TermScope(NamedTuple):
     def of(cls, term: Term) -> TermScope:
         return cls(term.namespaces, term.namespace_selector)
 
+    def includes(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        return namespace in self.namespaces or self.selector.matches(labels)
+
+
+class _NamespaceView(NamedTuple):
+    """Which scopes a namespace is in, as of a position in the log of scopes."""
+
+    labels: Mapping[str, str]
+    position: int
+    scopes: Bool
+
 
 class TermPlaces:
     """The scopes and the topologies of terms, by number."""
 
     def __init__(self) -> None:
         self._scopes: _Numbered[TermScope] = _Numbered()
+        self._scope_of: dict[int, TermScope] = {}
+        self._changes: ChangeLog[int] = ChangeLog()
+        """The numbers of scopes that came or went."""
+        self._views: dict[str, _NamespaceView] = {}
         self._named: dict[str, set[int]] = {}
         self._selecting: SelectorIndex[TermScope] = SelectorIndex()
         self._topologies: _Numbered[str] = _Numbered()
@@ -75,6 +94,8 @@ class TermPlaces:
         scope = TermScope.of(term)
         number, is_new = self._scopes.take(scope)
         if is_new:
+            self._scope_of[number] = scope
+            self._changes.record(number)
             self._selecting.put(scope.selector, scope)
             for namespace in scope.namespaces:
                 self._named.setdefault(namespace, set()).add(number)
@@ -84,6 +105,8 @@ class TermPlaces:
         scope = TermScope.of(term)
         number = self._scopes.numbers[scope]
         if self._scopes.give_back(scope):
+            del self._scope_of[number]
+            self._changes.record(number)
             self._selecting.discard(scope.selector, scope)
             for namespace in scope.namespaces:
                 self._named[namespace].discard(number)
@@ -92,7 +115,22 @@ class TermPlaces:
         self._topologies.give_back(term.topology_key)
 
     def that_look_into(self, namespace: str, labels: Mapping[str, str]) -> Bool:
-        """Of all scopes, those that a namespace with such labels is in."""
+        """Of all scopes, those that a namespace with such labels is in. To be read only: it is kept."""
+        view = self._views.pop(namespace, None)
+        changed = self._changes.since(view.position) if view is not None and view.labels == labels else None
+        if view is None or changed is None:
+            found = self._found_anew(namespace, labels)
+        else:
+            found = grown(view.scopes, len(self._scopes))
+            for number in changed:
+                scope = self._scope_of.get(number)
+                found[number] = scope is not None and scope.includes(namespace, labels)
+        self._views[namespace] = _NamespaceView(labels, self._changes.position, found)  # last in line to be forgotten
+        if len(self._views) > max(_FEWEST_VIEWS, _BYTES_OF_VIEWS // (len(found) + 1)):
+            del self._views[next(iter(self._views))]
+        return found
+
+    def _found_anew(self, namespace: str, labels: Mapping[str, str]) -> Bool:
         found = np.zeros(len(self._scopes), dtype=np.bool_)
         found[list(self._named.get(namespace, ()))] = True
         for scope in self._selecting.candidates(labels):

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_cluster
 from tests.unit.plugins.volume_builders import claim, pod
 
-from kubesched.api.affinity import PodAffinityTerm, TopologySpreadConstraint
+from kubesched.api.affinity import (
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+)
 from kubesched.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Hint, Kind
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.node_affinity import NodeAffinityPlugin
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
 from kubesched.plugins.node_volume_limits import NodeVolumeLimits
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_restrictions import VolumeRestrictions
 from kubesched.plugins.volume_zone import VolumeZone
-from kubesched.testing import ZONE, PodBuilder, make_node, make_pod
+from kubesched.testing import HOSTNAME, ZONE, PodBuilder, make_node, make_pod, node_term
 
 APPS = ("web", "db", "cache")
 requirements = st.one_of(
@@ -126,6 +134,90 @@ def test_pods_that_are_larger_than_a_node_are_not_asked_about() -> None:
     state, waiting = make_cluster(), make_pod("waiting").requests(cpu="64").build()
     brought = interest.lookup.brings(None, make_node("n1").capacity(cpu="16", pods=10).build(), state)
     assert set(brought or ()).isdisjoint(interest.lookup.waits(waiting, state))
+
+
+KEYS = (ZONE, HOSTNAME, "disk", "absent")
+VALUES = ("a", "b", "n1", "7")
+node_requirements = st.builds(
+    NodeSelectorRequirement,
+    key=st.sampled_from((*KEYS, "no key!")),
+    operator=st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")),
+    values=st.lists(st.sampled_from(VALUES), max_size=2, unique=True).map(tuple),
+)
+named = st.builds(
+    NodeSelectorRequirement,
+    key=st.just("metadata.name"),
+    operator=st.sampled_from(("In", "NotIn")),
+    values=st.sampled_from(("n1", "n2")).map(lambda name: (name,)),
+)
+node_terms = st.builds(
+    NodeSelectorTerm,
+    match_expressions=st.lists(node_requirements, max_size=2).map(tuple),
+    match_fields=st.lists(named, max_size=1).map(tuple),
+)
+topology_keys = st.lists(st.sampled_from(KEYS), max_size=2, unique=True)
+node_labels = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
+
+
+@st.composite
+def pods_for_some_nodes(draw: st.DrawFn) -> Pod:
+    waiting = make_pod("waiting").node_selector(
+        draw(st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=2))
+    )
+    if required := draw(st.lists(node_terms, max_size=2)):
+        waiting = waiting.requires_node(*required)
+    for key in draw(topology_keys):
+        waiting = waiting.pod_affinity_term(PodAffinityTerm(topology_key=key))
+    for key in draw(topology_keys):
+        waiting = waiting.pod_anti_affinity_term(PodAffinityTerm(topology_key=key))
+    for key in draw(topology_keys):
+        waiting = waiting.spread_constraint(
+            TopologySpreadConstraint(max_skew=1, topology_key=key, when_unsatisfiable="DoNotSchedule")
+        )
+    return waiting.build()
+
+
+@st.composite
+def node_changes(draw: st.DrawFn) -> tuple[Node | None, Node | None]:
+    """A node that comes, or changes its labels or taints; or goes."""
+    old, new = (make_node("n2").label(draw(node_labels)) for _ in range(2))
+    new = new.taint("t") if draw(st.booleans()) else new
+    return draw(st.sampled_from([(None, new.build()), (old.build(), new.build()), (old.build(), None)]))
+
+
+@given(
+    waiting=pods_for_some_nodes(),
+    change=node_changes(),
+    plugin=st.sampled_from([NodeAffinityPlugin(), InterPodAffinity(), PodTopologySpread()]),
+)
+@settings(max_examples=600, deadline=None)
+def test_pods_that_a_node_suits_now_are_found_by_its_labels(
+    waiting: Pod, change: tuple[Node | None, Node | None], plugin: Plugin
+) -> None:
+    if change[1] is None and not isinstance(plugin, PodTopologySpread):
+        return  # they do not wait for nodes that go
+    assert whom_the_hint_wakes_is_found(plugin, Kind.NODE, waiting, change)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "waiting"),
+    [
+        (NodeAffinityPlugin(), make_pod("p").node_selector({ZONE: "a", "absent": "x", "generation": "2"})),
+        (NodeAffinityPlugin(), make_pod("p").requires_node(node_term("absent", "In", "x"))),
+        (PodTopologySpread(), make_pod("p").spread("generation", app="x").spread("absent", app="x")),
+        (InterPodAffinity(), make_pod("p").pod_affinity_term(PodAffinityTerm(topology_key="absent"))),
+    ],
+)
+def test_no_hint_is_asked_about_pods_that_need_a_label_which_no_node_has(plugin: Plugin, waiting: PodBuilder) -> None:
+    state = make_cluster(make_node("n1").zone("a").label(generation="1"))
+    [interest] = [one for one in plugin.events_to_register() or () if one.event.kind is Kind.NODE]
+    assert interest.lookup is not None
+    old, new = (make_node("n1").zone("a").label(generation=value).build() for value in ("1", "3"))
+    waits = set(interest.lookup.waits(waiting.build(), state))
+    assert waits.isdisjoint(interest.lookup.brings(old, new, state) or ())
+    assert waits.isdisjoint(interest.lookup.brings(None, new, state) or ())
+    gets_it = make_node("n1").zone("a").label(generation="2", absent="x").build()
+    assert not waits.isdisjoint(interest.lookup.brings(old, gets_it, state) or ())
 
 
 def whom_the_hint_wakes_is_found(

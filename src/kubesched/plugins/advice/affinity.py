@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from kubesched.api.meta import LabelSelector
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodSpec
 from kubesched.api.selectors import compile_node_term, node_matches
-from kubesched.api.well_known import is_owned_label
+from kubesched.api.well_known import HOSTNAME, is_owned_label
 from kubesched.framework.advice import (
     AdvicePlugin,
     NodeShortfall,
@@ -33,19 +34,59 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeView
 
 _CAN_BE_SET = ("In", "Exists")
+_MOST_VALUES, _FEW_VALUES = 5, 20
+"""Of more values than a few, only those that are spelled alike are named."""
 
 
 class NodeAffinityAdvice(AdvicePlugin):
     """Names the labels that nodes lack; proposes to set them, or to drop what asks for them."""
 
     def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall | None:
-        labels = [f"{key}={value}" for key, value in _missing_labels(cycle.pod, node.node)]
+        missing = list(_missing_labels(cycle.pod, node.node))
+        values = {(key, value): _there_are(known) for key, value, known in _unknown(cycle, missing)}
+        labels = [f"{key}={value}{values.get((key, value), '')}" for key, value in missing]
         return NodeShortfall(f"lacks the label {' and '.join(labels)}") if labels else None
 
     def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
+        yield from _other_values(cycle)
         yield from _node_selectors(cycle.pod)
         yield from _node_affinities(cycle.pod)
         yield from propose_for_nearest(nearest, lambda node: _labels_to_set(cycle.pod, node))
+
+
+def _unknown(cycle: Cycle, labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, list[str]]]:
+    """Those of the labels that no node has, with the values that there are, the nearest in spelling first."""
+    table = cycle.state.nodes
+    for key, value in labels:
+        known = [each for each in table.label(key).values.values if each is not None] if table.has_label(key) else []
+        if value not in known:
+            is_few = len(known) <= _FEW_VALUES and key != HOSTNAME
+            yield key, value, difflib.get_close_matches(value, known, n=_FEW_VALUES, cutoff=0.0 if is_few else 0.6)
+
+
+def _there_are(values: list[str]) -> str:
+    if not values:
+        return ""
+    some = f"{', '.join(sorted(values[:_MOST_VALUES]))}{', ...' if values[_MOST_VALUES:] else ''}"
+    return f" (as all nodes do; there are {some})"
+
+
+def _other_values(cycle: Cycle) -> Iterator[RemedyProposal]:
+    """Instead of a value that no node has, maybe misspelt: those that there are."""
+    for key, value, known in _unknown(cycle, cycle.pod.spec.node_selector.items()):
+        for place, other in enumerate(known[:_MOST_VALUES]):
+            yield propose_spec(
+                cycle.pod,
+                RemedyKind.OTHER_LABEL_VALUE,
+                f"Ask for {key}={other}: no node has {value}",
+                _selecting(key, other),
+                size=place,
+                about=f"node selector {key}",
+            )
+
+
+def _selecting(key: str, value: str) -> SpecEdit:
+    return lambda spec: replace(spec, node_selector={**spec.node_selector, key: value})
 
 
 def _node_selectors(pod: Pod) -> Iterator[RemedyProposal]:

@@ -19,8 +19,7 @@ def propose_eviction(victims: Sequence[Pod], state: ClusterState, node: str) -> 
     victims = [*victims, *sharing_ports(victims, state, node)]
     ends = [pod for pod in victims if (owner := pod.metadata.controller) is not None and owner.kind == "Job"]
     if len(ends) == len(victims):
-        text = f"Wait until {list_pods(victims)} on {node} {'has' if len(victims) == 1 else 'have'} ended, or evict"
-        text += " it" if len(victims) == 1 else " them"
+        text = f"Wait until {list_pods(victims)} on {node} {'has' if len(victims) == 1 else 'have'} ended"
     else:
         text = f"Evict {list_pods(victims)} from {node}"
     return RemedyProposal(RemedyKind.EVICT, text, delete_pods(victims, state), len(victims), "evictions")

@@ -47,9 +47,25 @@ def _relaxed_constraints(pod: Pod, state: ClusterState) -> Iterator[RemedyPropos
     for i, constraint in enumerate(pod.spec.topology_spread_constraints):
         if constraint.when_unsatisfiable != "DoNotSchedule":
             continue
+        if constraint.node_taints_policy != "Honor":
+            text = (
+                f"Leave nodes out of the spread over {constraint.topology_key} whose taints the pod does not tolerate"
+            )
+            yield propose_spec(
+                pod,
+                RemedyKind.HONOR_TAINTS,
+                f"{text}: nodeTaintsPolicy Honor",
+                _honoring(i),
+                size=i,
+                about=f"spread {i}",
+            )
         yield _Skew(pod, i, state).proposal(_NO_LIMIT)
         text = f"Let pods spread unevenly over {constraint.topology_key}: whenUnsatisfiable ScheduleAnyway"
         yield propose_spec(pod, RemedyKind.DROP_SPREAD, text, _soft(i), size=i, about=f"spread {i}")
+
+
+def _honoring(i: int) -> SpecEdit:
+    return lambda spec: _with_constraint(spec, i, node_taints_policy="Honor")
 
 
 def _soft(i: int) -> SpecEdit:

@@ -40,12 +40,13 @@ class RequestAdvice(AdvicePlugin):
 
     def distance(self, cycle: Cycle, nodes: Nodes) -> Float:
         """The parts of its requests that the pod would have to give up, summed over resources; 1 for a node that has
-        enough of everything but allows no more pods."""
+        enough of everything but allows no more pods, and 1 more for each resource of which a node never has enough."""
         table, total = cycle.state.nodes, np.zeros(len(nodes))
         for name, amount in _offered_requests(cycle).items():
             column = table.resources[name]
-            left = nodes.take(table.allocatable[column]) - nodes.take(table.requested[column])
-            total += np.clip(amount - left, 0, amount) / amount
+            offered = nodes.take(table.allocatable[column])
+            total += np.clip(amount - offered + nodes.take(table.requested[column]), 0, amount) / amount
+            total += offered < amount
         total[total == 0] = 1.0
         return total
 

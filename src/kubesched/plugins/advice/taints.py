@@ -81,14 +81,17 @@ def _removed_taints(cycle: Cycle, node: Node) -> Iterator[RemedyProposal]:
             continue
         about = f"taint {node.name} {taint_text(taint)}"
         text = f"Remove the taint {taint_text(taint)} from {node.name}"
-        if taint.key.startswith(SYSTEM_TAINTS):
-            text = f"Get {node.name} rid of {taint_text(taint)}, which says how the node is"
-        yield RemedyProposal(RemedyKind.REMOVE_TAINT, text, (_remove_taint(node, taint),), about=about)
+        removed: tuple[Taint, ...] = (taint,)
+        if taint.key.startswith(SYSTEM_TAINTS):  # with both effects: they come and go together
+            state = taint.key.removeprefix(SYSTEM_TAINTS).replace("-", " ")
+            text = f"Bring {node.name} back: its taint says {state}"
+            about, removed = f"state of {node.name}", tuple(each for each in node.spec.taints if each.key == taint.key)
+        yield RemedyProposal(RemedyKind.REMOVE_TAINT, text, (_remove_taints(node, removed),), about=about)
 
 
-def _remove_taint(node: Node, removed: Taint) -> ObjectEdit:
+def _remove_taints(node: Node, removed: tuple[Taint, ...]) -> ObjectEdit:
     def make(current: Node) -> Node:
-        taints = tuple(taint for taint in current.spec.taints if taint != removed)
+        taints = tuple(taint for taint in current.spec.taints if taint not in removed)
         return replace(current, spec=replace(current.spec, taints=taints))
 
     return ObjectEdit(node, make)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kubesched.api.release import Release
 from kubesched.api.selectors import Selector, compile_selector
 from kubesched.api.workloads import PodDisruptionBudget
 from kubesched.state.cluster import ClusterState
@@ -59,7 +60,8 @@ def best_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
 class EvictionBudgets:
     """All budgets, by the namespace of the pods they guard."""
 
-    def __init__(self, objects: ObjectStore) -> None:
+    def __init__(self, objects: ObjectStore, release: Release) -> None:
+        self._stops = release.first_exhausted_budget
         self._version = objects.version(PodDisruptionBudget)
         self._guards = [
             (budget, selector)
@@ -95,6 +97,8 @@ class EvictionBudgets:
                 continue  # the API server has already counted this one
             left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
             broken |= left[budget.key] < 0
+            if broken and self._stops:
+                break  # the budgets after it are not charged
         return broken
 
 

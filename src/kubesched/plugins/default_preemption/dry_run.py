@@ -79,6 +79,10 @@ class DryRun:
                 counts[reason] = counts.get(reason, 0) + len(rows)
         return counts
 
+    def rejectors(self) -> frozenset[str]:
+        """The plugins that reject rows even if all lesser pods leave."""
+        return frozenset(status.plugin for status, _ in self.failures if status.is_rejection) - {""}
+
     def error(self) -> Status | None:
         """What broke, rather than said no, on some rows; several errors are listed, each once."""
         broken = [status.message for status, _ in self.failures if status.code is Code.ERROR]
@@ -100,7 +104,7 @@ def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int
     if not cycle.state.pods.has_lower_priority_than(cycle.priority):
         result.failures.append((NO_VICTIMS, potential))
         return result
-    budgets = EvictionBudgets(cycle.state.objects)
+    budgets = EvictionBudgets(cycle.state.objects, cycle.state.features.release)
     ahead = cycle.state.companion(NominatedColumns).at_or_above(cycle.pod, cycle.priority)
     active = tuple(plugin for plugin in what_if.filters if plugin.name not in cycle.skipped_filters)
     by_itself = _dependent_rows(cycle, active, ahead)[potential]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.pod_groups import PodGroup, group_key
-from kubesched.framework.client import Awaited, ClientError
+from kubesched.framework.client import Awaited, ClientError, SchedulerMode
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import Status, error
+from kubesched.plugins.default_preemption.fuse import MOST_IN_VAIN, EvictionFuse, party_of
 from kubesched.state.cluster import ClusterState
 
+_REFUSED = "kubesched_preemptions_refused_total"
 _SHOWN_WITHIN = 30.0
 """Seconds that the watch has to show that a victim leaves, after the API server said so. Then it is not waited for."""
 
@@ -75,6 +77,16 @@ class Eviction:
         self._client = context.client
         self._held_back = self._key()
 
+    def refusal(self) -> str:
+        """The fuse, which kube-scheduler does not have."""
+        if self._context.handle.mode is SchedulerMode.PARITY:
+            return ""
+        fuse = self._state.companion(EvictionFuse)
+        if not fuse.is_blown(self._party(), self._identities(), self._context.now()):
+            return ""
+        self._context.handle.count(_REFUSED, "in vain")
+        return f"preemption: refused after {MOST_IN_VAIN} in vain for the same pod, owner or group"
+
     def hold_back(self) -> None:
         self._hold_back_for(self._victims[0] if len(self._victims) == 1 else None)
 
@@ -86,6 +98,8 @@ class Eviction:
             await (self._beside_others() if self._context.features.async_preemption else self._at_once())
         except ClientError as failure:
             return error(f"preemption: {failure}")
+        fuse = self._state.companion(EvictionFuse)
+        fuse.note(self._party(), self._identities(), self._victims, self._context.now())
         return None
 
     async def _at_once(self) -> None:
@@ -139,6 +153,12 @@ class Eviction:
     def _nominated(self) -> list[Pod]:
         return self._state.nominated.on_node(self._node_name)
 
+    def _party(self) -> str:
+        return party_of(self._preemptor)
+
+    def _identities(self) -> Collection[str]:
+        return (self._preemptor.identity,)
+
     def _key(self) -> str:
         return self._preemptor.identity
 
@@ -178,13 +198,13 @@ class Eviction:
 
 
 class GroupEviction(Eviction):
-    """The `Preemption` of a whole group, on as many nodes as it takes. One of its pods stands for the group."""
+    """The `Preemption` of a whole group, on as many nodes as it takes. The first of its pods stands for the group."""
 
     def __init__(
         self,
         plugin: str,
         group: PodGroup,
-        preemptor: Pod,
+        preemptors: Sequence[Pod],
         state: ClusterState,
         nodes: Iterable[str],
         victims: list[Pod],
@@ -192,13 +212,20 @@ class GroupEviction(Eviction):
         context: PluginContext,
     ) -> None:
         self._group = group
+        self._preemptors = preemptors
         self._nodes = frozenset(nodes)
-        super().__init__(plugin, preemptor, state, "cluster", victims, evicting, context)
+        super().__init__(plugin, preemptors[0], state, "cluster", victims, evicting, context)
 
     def _nominated(self) -> list[Pod]:
         own = group_key(self._preemptor)
         on_nodes = (pod for name in sorted(self._nodes) for pod in self._state.nominated.on_node(name))
         return [pod for pod in on_nodes if group_key(pod) != own]
+
+    def _party(self) -> str:
+        return self._key()
+
+    def _identities(self) -> Collection[str]:
+        return [pod.identity for pod in self._preemptors]
 
     def _key(self) -> str:
         return f"podgroup/{self._group.key}"

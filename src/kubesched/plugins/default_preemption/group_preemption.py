@@ -53,7 +53,7 @@ def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if
     if not units:
         return NO_VICTIMS
     units.sort(key=lambda unit: unit.importance)
-    harmful, harmless = split_by_budgets(units, EvictionBudgets(state.objects))
+    harmful, harmless = split_by_budgets(units, EvictionBudgets(state.objects, state.features.release))
     with state.absence() as absence:
         away = _enough_away([*harmful, *harmless], 2 * len(pods), what_if, absence)
         if isinstance(away, Status):

@@ -10,9 +10,10 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.config.args import DefaultPreemptionArgs
+from kubesched.framework.client import SchedulerMode
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, histogram
-from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.events import Action, Interest
 from kubesched.framework.extender import Extender, ExtenderAnswers, ExtenderError, NodeVictims, SparedVictims
 from kubesched.framework.groups import GroupPostFilterResult, GroupWhatIf, PodGroupPostFilterPlugin
 from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, WhatIfRunner
@@ -27,12 +28,13 @@ from kubesched.plugins.default_preemption.group_preemption import (
     make_room,
     whole_units,
 )
-from kubesched.plugins.shared.hinting import waits_for
+from kubesched.plugins.shared.hinting import waits_for_pods
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NEVER = "not eligible due to preemptionPolicy=Never."
+FOUND = "preemption: found a potential placement for pod on node"
 NO_CANDIDATE = unschedulable("preemption: no candidate node for preemption")
 STILL_EVICTING_FOR_GROUP = unresolvable("waiting for the preemption for this pod group to be finished")
 STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
@@ -61,6 +63,7 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         super().__init__(args, context)
         self._args = args or DefaultPreemptionArgs()
         self._holds_back = self.context.features.async_preemption
+        self._says_what_it_found = self.context.features.release.preemption_said
         self._next_start = 0
         self._evicting = Evicting()
 
@@ -68,7 +71,7 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         """Wakes a gated pod when its victims are gone; the plugins that will let it pass then decide."""
         if not self._holds_back:
             return ()
-        return (waits_for(Kind.POD, Action.DELETE, _leave_it_to_others),)
+        return waits_for_pods(self.context.features.release, placed=Action.DELETE)
 
     def _enough(self, rows: int) -> int:
         """How many candidates are enough where each costs some time. Where they cost none, all are considered."""
@@ -112,7 +115,8 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         node_name, victims = names[best[0]], run.candidate(best[0]).victims
         if self.context.features.pod_groups:
             victims = whole_units(victims, cycle.state)
-        return PostFilterResult(node_name, victims, details, self._eviction(cycle, node_name, victims)), None
+        said = f"{FOUND} {node_name}, preempting {len(victims)} victims" if self._says_what_it_found else ""
+        return PostFilterResult(node_name, victims, details, self._eviction(cycle, node_name, victims), said), None
 
     def _eviction(self, cycle: Cycle, node_name: str, victims: Sequence[PlacedPod]) -> Eviction | None:
         leaving = [victim.pod for victim in victims if not victim.pod.is_terminating]
@@ -135,7 +139,9 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         nominations = {pod.identity: names[row] for pod, row in room.assignments}
         leaving = [victim.pod for victim in room.victims if not victim.pod.is_terminating]
         nodes = nominations.values()
-        eviction = GroupEviction(self.name, group, pods[0], state, nodes, leaving, self._evicting, self.context)
+        eviction = GroupEviction(self.name, group, pods, state, nodes, leaving, self._evicting, self.context)
+        if leaving and (refusal := eviction.refusal()):
+            return None, unschedulable(refusal)
         result = PostFilterResult("", room.victims, None, eviction) if leaving else None
         said = f"{prefix}found a placement for podgroup, preempting {len(room.victims)} victims"
         return GroupPostFilterResult(nominations, result, said), None
@@ -149,11 +155,9 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         if len(run.potential) < node_count:
             reasons[NOT_HELPFUL] = reasons.get(NOT_HELPFUL, 0) + node_count - len(run.potential)
         text = f"preemption: 0/{node_count} nodes are available: {histogram(reasons)}."
-        return PostFilterResult(nominated="", details=details), unschedulable(text)
-
-
-def _leave_it_to_others(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
-    return Hint.SKIP
+        # kube-scheduler does not wake a pod for what stands in the way of its preemption alone.
+        rejectors = run.rejectors() if self.context.handle.mode is SchedulerMode.BATCHED else frozenset()
+        return PostFilterResult(nominated="", details=details, rejectors=rejectors), unschedulable(text)
 
 
 def why_not_eligible(cycle: Cycle, diagnosis: Diagnosis) -> str:

@@ -18,8 +18,9 @@ from kubesched.framework.nodes import Nodes
 from kubesched.plugins.dynamic_resources.claims import claims_of, consumer_of
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME, ExtendedDemand, claim_for, demand_of, spec_with
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
-from kubesched.plugins.shared.devices.answers import ClusterDevices, DeviceAnswer
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.demand import SearchTime
+from kubesched.plugins.shared.devices.device_answer import DeviceAnswer
 from kubesched.plugins.shared.devices.extended_resources import ServedResources, served_by_devices
 from kubesched.plugins.shared.devices.search import BEST_ALTERNATIVE
 from kubesched.state.columns import Bool, Int32
@@ -143,14 +144,12 @@ def begin_attempt(cycle: Cycle) -> ClaimAttempt:
     return attempt
 
 
-def find_variants(
-    attempt: ClaimAttempt, cycle: Cycle, view: ClusterDevices, resources: frozenset[str], time: SearchTime
-) -> list[Variant]:
+def find_variants(attempt: ClaimAttempt, cycle: Cycle, resources: frozenset[str], time: SearchTime) -> list[Variant]:
     """Search for devices on all rows, with the requests that each of them needs."""
     table = cycle.state.nodes
     everywhere = np.ones(table.size, dtype=np.bool_)
     if not attempt.has_extended_claim:
-        return [_variant(attempt, view, everywhere, ExtendedDemand(), time)]
+        return [_variant(attempt, cycle, everywhere, ExtendedDemand(), time)]
     served = cycle.state.companion(ServedResources)
     classes: dict[str, DeviceClass] = {name: found for name in resources if (found := served.class_of(name))}
     masks = np.zeros(table.size, dtype=np.int64)
@@ -160,13 +159,13 @@ def find_variants(
     variants = []
     for mask in np.unique(masks).tolist():
         needed = {name: classes[name].name for bit, name in enumerate(names) if mask >> bit & 1}
-        variants.append(_variant(attempt, view, masks == mask, demand_of(cycle.pod, needed), time, bool(needed)))
+        variants.append(_variant(attempt, cycle, masks == mask, demand_of(cycle.pod, needed), time, bool(needed)))
     return variants
 
 
 def _variant(
     attempt: ClaimAttempt,
-    view: ClusterDevices,
+    cycle: Cycle,
     rows: Bool,
     extended: ExtendedDemand,
     time: SearchTime,
@@ -179,7 +178,8 @@ def _variant(
     specs = [claim.spec for claim in (claims[:-1] if is_last_extended else claims)]
     if is_last_extended:
         specs.append(spec_with(extended.requests))
-    return Variant(rows, view.answer(specs, time), extended, claims)
+    answer = cycle.state.companion(ClusterDevices).answer(specs, time, cycle.facts)
+    return Variant(rows, answer, extended, claims)
 
 
 def score_of_allocated(claims: Iterable[ResourceClaim]) -> int:

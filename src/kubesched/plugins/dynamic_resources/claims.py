@@ -8,11 +8,12 @@ from kubesched.api.device_claims import ConsumerReference, DeviceRequest, Resour
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod, PodResourceClaim
 from kubesched.api.pod_groups import GROUP, PodGroup
+from kubesched.api.release import Release
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.plugins.shared.devices.answers import ClusterDevices
-from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
+from kubesched.plugins.shared.hinting import queue_if, waits_for, waits_for_pods
 from kubesched.state.cluster import ClusterState
 
 
@@ -91,18 +92,21 @@ def request_rejection(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 
 
-def interests() -> tuple[Interest, ...]:
+def interests(release: Release) -> tuple[Interest, ...]:
+    claims = _NEW_OR_CHANGED | Action.DELETE if release.deleted_claims_heard else _NEW_OR_CHANGED
     return (
         waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-        waits_for(Kind.RESOURCE_CLAIM, _NEW_OR_CHANGED, after_claim, Lookup(_claims_named, _claim_brought)),
-        waits_for(Kind.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, after_pod),
+        waits_for(Kind.RESOURCE_CLAIM, claims, after_claim, Lookup(_claims_named, _claim_brought)),
+        *waits_for_pods(release, own=Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, own_hint=after_own_change),
         waits_for(Kind.DEVICE_CLASS, _NEW_OR_CHANGED),
         waits_for(Kind.RESOURCE_SLICE, _NEW_OR_CHANGED),
     )
 
 
-def after_claim(pod: Pod, old: ResourceClaim | None, new: ResourceClaim, state: ClusterState) -> Hint:
+def after_claim(pod: Pod, old: ResourceClaim | None, new: ResourceClaim | None, state: ClusterState) -> Hint:
     """Any claim gave back its devices, or one of the pod's own came or changed its status."""
+    if new is None:
+        return queue_if(old is not None and old.status.allocation is not None)
     try:
         claims = claims_of(pod, state)
     except ClaimNotReadyError:
@@ -125,14 +129,14 @@ def _claims_named(pod: Pod, state: ClusterState) -> Iterator[Hashable]:
     return (f"{pod.namespace}/{name}" for name in (*named, *made) if name is not None)
 
 
-def _claim_brought(old: ResourceClaim | None, new: ResourceClaim, state: ClusterState) -> tuple[Hashable, ...] | None:
-    return None if _gave_back_devices(old, new) else (new.key,)
+def _claim_brought(
+    old: ResourceClaim | None, new: ResourceClaim | None, state: ClusterState
+) -> tuple[Hashable, ...] | None:
+    return None if new is None or _gave_back_devices(old, new) else (new.key,)
 
 
-def after_pod(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
+def after_own_change(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
     """The pod's status names a claim that was made for it, and now it has all of them."""
-    if not is_same_pod(pod, new):
-        return Hint.SKIP
     try:
         claims_of(new, state)
     except ClaimNotReadyError:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.plugin import Details, Section
 from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt, Variant
 from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.capacity import Amounts
 from kubesched.plugins.shared.devices.constraints import begin
-from kubesched.plugins.shared.devices.demand import RequestDemand
+from kubesched.plugins.shared.devices.demand import AllocationError, RequestDemand
 from kubesched.plugins.shared.devices.inventory import DeviceUse, Inventory
 from kubesched.plugins.shared.devices.ledger import DeviceId
 from kubesched.plugins.shared.devices.pools import Spot
@@ -59,10 +60,17 @@ _MOST_NODES = 40
 Holders = Mapping[DeviceId, Sequence[str]]
 
 
-def explain_claims(attempt: ClaimAttempt, state: ClusterState, winner: str) -> Details:
-    """What devices were considered for the claims of a pod, on the winner first and then on others by name."""
+def explain_claims(attempt: ClaimAttempt, state: ClusterState, winner: str, outcome: FilterOutcome) -> Details:
+    """What devices were considered for the claims of a pod: on the winner, then on nodes that lack nothing else, by
+    name. What there is on a node that the pod does not want helps nobody."""
     view, nodes = state.companion(ClusterDevices), state.nodes
-    names = sorted(nodes.order.names(), key=lambda name: (name != winner, name))[:_MOST_NODES]
+
+    def others(name: str) -> int:
+        row = nodes.row_of[name]
+        rejected = [status for status in outcome.rejections_of(row) if status.plugin != "DynamicResources"]
+        return len(rejected) if outcome.considered[row] else len(outcome.columns) + 1
+
+    names = sorted(nodes.order.names(), key=lambda name: (name != winner, others(name), name))[:_MOST_NODES]
     holders = view.ledger.holders()
     found = tuple(explain_devices(attempt, view, nodes.row_of[name], name, holders) for name in names)
     return Details(tuple(map(_section, found)), found)
@@ -102,6 +110,8 @@ class _Page:
     def __init__(
         self, variant: Variant, inventory: Inventory, use: DeviceUse, holders: Holders, found: FoundDevices | None
     ) -> None:
+        assert variant.answer is not None
+        self._features = variant.answer.demand.features
         self._variant = variant
         self._inventory = inventory
         self._use = use
@@ -143,12 +153,13 @@ class _Page:
             return f"in use by {', '.join(self._holders[spot.id])}"
         if spot.is_withheld:
             return "has binding conditions, but the feature gate DRADeviceBindingConditions is off"
-        refusal = wanted.selection.refusal(wanted.likeness.of(spot.kind))
+        refusal = wanted.selection.refusal(spot.kind)
         if refusal is not None:
             where, text = refusal
-            judged = wanted.selection.judge(wanted.likeness.of(spot.kind))
+            judged = wanted.selection.judge(spot.kind)
             where = where.format(claim=claim.key)
-            return f"{where} is false: {text}" if judged is False else str(judged).format(claim=claim.key)
+            words = str(judged).format(claim=claim.key, device="/".join(spot.id))
+            return f"{where} is false: {text}" if judged is False else words
         if not spot.is_reachable:
             return "not for this node"
         return (
@@ -160,31 +171,34 @@ class _Page:
         )
 
     def _too_little(self, wanted: RequestDemand, i: int, spot: Spot) -> str:
-        amounts: Amounts | str = wanted.amounts(spot.kind)
+        try:
+            amounts: Amounts | str = wanted.amounts(spot.kind)
+        except AllocationError as error:
+            return error.words.format(claim="", device="/".join(spot.id))
         if isinstance(amounts, str):
             return amounts
         for name, amount in amounts.items():
             taken = self._consumed.get(i, {}).get(name, 0)
-            if taken + amount.nano > spot.kind.capacity[name].nano:
-                left = amount._replace(nano=spot.kind.capacity[name].nano - taken)
+            if taken + amount.nano > spot.kind.frame.capacity[name].nano:
+                left = amount._replace(nano=spot.kind.frame.capacity[name].nano - taken)
                 return f"has only {left.text} of {name} left, {amount.text} would be taken"
         return ""
 
     def _too_few_counters(self, i: int, spot: Spot) -> str:
         pool = self._inventory.pool_of[i]
         left = dict(zip(self._inventory.pools[pool].counters, self._use.counters[pool]))
-        if not spot.kind.consumes or (spot.kind.is_shared and i in self._consumed):
+        if not spot.kind.frame.consumes or (spot.kind.frame.is_shared and i in self._consumed):
             return ""
-        if any(name not in left for name, _ in spot.kind.consumes):
+        if any(name not in left for name, _ in spot.kind.frame.consumes):
             return "draws from counters, but the feature gate DRAPartitionableDevices is off"
-        short = next((f"{name[0]}/{name[1]}" for name, nano in spot.kind.consumes if left[name] < nano), "")
+        short = next((f"{name[0]}/{name[1]}" for name, nano in spot.kind.frame.consumes if left[name] < nano), "")
         short = short or next((f"{name[0]}/{name[1]}" for name, nano in left.items() if nano < 0), "")
         return f"too little left of counter {short}" if short else ""
 
     def _constraint(self, wanted: RequestDemand, spot: Spot, claim: ResourceClaim) -> str:
         """What the device breaks together with those that were chosen, or would have been tried first."""
         for number, asked in enumerate(claim.spec.devices.constraints):
-            constraint = begin(asked)
+            constraint = begin(asked, self._features)
             if constraint is None or not constraint.concerns(wanted.request, wanted.alternative):
                 continue
             kind = "matchAttribute" if asked.match_attribute is not None else "distinctAttribute"

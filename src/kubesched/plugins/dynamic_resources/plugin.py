@@ -116,9 +116,11 @@ class DynamicResources(
         timeout = SEARCH_TIMEOUT if args.filter_timeout is None else args.filter_timeout
         self._filter_timeout = float(timeout) if features.device_search_timeout else 0.0
         self._knows_alternatives = features.device_alternatives
+        self._no_claims = unschedulable() if features.release.quiet_claims else NO_CLAIMS
+        self._no_help = unschedulable() if features.release.quiet_claims else STILL_NOT_SCHEDULABLE
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return interests()
+        return interests(self.context.features.release)
 
     # -- before any node ----------------------------------------------------------------------------------------------
 
@@ -188,7 +190,7 @@ class DynamicResources(
             return self.reject(~everywhere.none(), HAS_LEFTOVER)
         # All nodes together get the time that kube-scheduler, which has many threads, gives each of them.
         time = SearchTime(cycle.budget, self._filter_timeout)
-        attempt.variants = find_variants(attempt, cycle, self._view(cycle), served_by_devices(cycle), time)
+        attempt.variants = find_variants(attempt, cycle, served_by_devices(cycle), time)
         answer = attempt.variants[0].answer
         if attempt.needs_only_devices and answer is not None and not answer.failures:
             return self.reject(~answer.fits, CANNOT_ALLOCATE)
@@ -227,12 +229,13 @@ class DynamicResources(
         attempt = cycle.find(NOTES)
         if attempt is None:
             # Where an earlier pre-filter rejected the pod outright, this one was not asked, and kube-scheduler says so.
-            return None, NO_CLAIMS if self.name in cycle.skipped_filters else error("not found")
+            return None, self._no_claims if self.name in cycle.skipped_filters else error("not found")
         if not attempt.claims:
-            return None, NO_CLAIMS
+            return None, self._no_claims
         said = for_pod(attempt, self.in_the_way(attempt, diagnosis))
-        if said is not STILL_NOT_SCHEDULABLE:
-            cycle.defer(self._binding(cycle, attempt).undo)
+        if said is STILL_NOT_SCHEDULABLE:
+            return None, self._no_help
+        cycle.defer(self._binding(cycle, attempt).undo)
         return None, said
 
     def pod_group_post_filter(
@@ -290,8 +293,7 @@ class DynamicResources(
         for index, allocation in attempt.shared.items():
             attempt.allocations[index] = allocation
             ledger.set_aside(attempt.claims[index], allocation, sharers)
-        to_allocate = attempt.to_allocate
-        if not to_allocate:
+        if not (to_allocate := attempt.to_allocate):
             return None
         if attempt.variants is None:
             self.filter(cycle, Nodes(cycle.state))
@@ -321,7 +323,8 @@ class DynamicResources(
         view, state = self._view(cycle), cycle.state
         class_of = partial(state.objects.get, DeviceClass)
         attempt = f"{cycle.pod.uid}/{state.objects.version(ResourceClaim)}"
-        return allocations(found, view.inventories.of(row), state.nodes.names[row], variant.claims, class_of, attempt)
+        inventory, release = view.inventories.of(row), state.features.release
+        return allocations(found, inventory, state.nodes.names[row], variant.claims, class_of, release, attempt)
 
     def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
         """What was set aside is free again; what was written already is to be taken back."""
@@ -370,7 +373,7 @@ class DynamicResources(
         attempt = cycle.find(NOTES)
         if attempt is None or attempt.variants is None:
             return Details()
-        return explain_claims(attempt, cycle.state, node)
+        return explain_claims(attempt, cycle.state, node, outcome)
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 

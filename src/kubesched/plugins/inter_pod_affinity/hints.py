@@ -6,9 +6,11 @@ from collections.abc import Hashable, Iterator
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.selectors import Requirement
 from kubesched.framework.events import Hint, Lookup
 from kubesched.plugins.inter_pod_affinity.neighbours import means
-from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if
+from kubesched.plugins.shared.hinting import has_node, queue_if
+from kubesched.plugins.shared.node_lookup import ANY_NEW_NODE, Token, events_that_may_help, labels_brought
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts, TermKind
 from kubesched.state.label_index import anchors, labels_as_anchors
@@ -19,19 +21,51 @@ _FAR: TermKind = "required-anti-affinity"
 _OTHERS, _OWN = "labels of others", "own labels"
 
 
-def after_pod(pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
-    """Wanted company came, or unwanted company went; or the pod itself has labels that others may like better."""
-    if old is not None and new is not None and is_same_pod(pod, new):
-        return Hint.QUEUE
-    if any(other is not None and not has_node(other) for other in (old, new)):
-        return Hint.SKIP
-    own = state.facts(pod)
-    before, after = (None if other is None else state.facts(other) for other in (old, new))
-    if after is not None and _all_mean(own, _NEAR, after) and not _all_mean(own, _NEAR, before):
-        return Hint.QUEUE
-    if before is not None and _all_mean(own, _FAR, before) and not _all_mean(own, _FAR, after):
-        return Hint.QUEUE
-    return queue_if(before is not None and after is None and _all_mean(before, _FAR, own))
+class CompanyHints:
+    """What other pods are to a pod that was rejected. With `any_unwanted`, one term that means a pod makes it unwanted.
+
+    Without, all terms of anti-affinity must mean it.
+    """
+
+    def __init__(self, *, any_unwanted: bool) -> None:
+        self._any_unwanted = any_unwanted
+        self.company = Lookup(self._waits, self._brings)
+
+    def after_pod(self, pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
+        """Wanted company came, or unwanted company went."""
+        if any(other is not None and not has_node(other) for other in (old, new)):
+            return Hint.SKIP
+        own = state.facts(pod)
+        before, after = (None if other is None else state.facts(other) for other in (old, new))
+        if after is not None and _all_mean(own, _NEAR, after) and not _all_mean(own, _NEAR, before):
+            return Hint.QUEUE
+        if before is not None and self._avoids(own, before) and not self._avoids(own, after):
+            return Hint.QUEUE
+        return queue_if(before is not None and after is None and self._avoids(before, own))
+
+    def _avoids(self, facts: PodFacts, other: PodFacts | None) -> bool:
+        if not self._any_unwanted:
+            return _all_mean(facts, _FAR, other)
+        return other is not None and any(means(term, other, {}) for term in facts.terms_of(_FAR))
+
+    def _waits(self, pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+        """Pods with labels that terms could mean; or any that could have meant the pod by its own labels."""
+        facts = state.facts(pod)
+        for anchors_found in (_anchors_of_all(facts, _NEAR), self._anchors_of_avoided(facts)):
+            yield from ((_OTHERS, anchor) for anchor in anchors_found)
+        yield from ((_OWN, anchor) for anchor in labels_as_anchors(facts.labels))
+
+    def _brings(self, old: Pod | None, new: Pod | None, state: ClusterState) -> Iterator[Hashable]:
+        for pod in (old, new):
+            if pod is not None:
+                yield from ((_OTHERS, anchor) for anchor in labels_as_anchors(pod.metadata.labels))
+        if old is not None and new is None:
+            yield from ((_OWN, anchor) for anchor in self._anchors_of_avoided(state.facts(old)))
+
+    def _anchors_of_avoided(self, facts: PodFacts) -> list[tuple[str, ...]]:
+        if not self._any_unwanted:
+            return _anchors_of_all(facts, _FAR)
+        return [anchor for term in facts.terms_of(_FAR) for anchor in anchors(term.selector)]
 
 
 def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
@@ -57,26 +91,19 @@ def _all_mean(facts: PodFacts, kind: TermKind, other: PodFacts | None) -> bool:
     return other is not None and bool(terms) and all(means(term, other, {}) for term in terms)
 
 
-def _waits(pod: Pod, state: ClusterState) -> Iterator[Hashable]:
-    """Pods with labels that all terms of a kind could mean; or any that could have meant the pod by its own labels."""
-    facts = state.facts(pod)
-    for kind in (_NEAR, _FAR):
-        yield from ((_OTHERS, anchor) for anchor in _anchors_of_all(facts, kind))
-    yield from ((_OWN, anchor) for anchor in labels_as_anchors(facts.labels))
-
-
-def _brings(old: Pod | None, new: Pod | None, state: ClusterState) -> Iterator[Hashable]:
-    for pod in (old, new):
-        if pod is not None:
-            yield from ((_OTHERS, anchor) for anchor in labels_as_anchors(pod.metadata.labels))
-    if old is not None and new is None:
-        yield from ((_OWN, anchor) for anchor in _anchors_of_all(state.facts(old), _FAR))
-
-
 def _anchors_of_all(facts: PodFacts, kind: TermKind) -> list[tuple[str, ...]]:
     """What one of must be among the labels of pods that all terms of a kind mean: some term's anchors will do."""
     found = [list(anchors(term.selector)) for term in facts.terms_of(kind)]
     return min(found, key=lambda of_term: (() in of_term, len(of_term)), default=[])
 
 
-COMPANY = Lookup(_waits, _brings)
+def _domains_waited_for(pod: Pod, state: ClusterState) -> Iterator[Token]:
+    facts = state.facts(pod)
+    near, far = facts.terms_of(_NEAR), facts.terms_of(_FAR)
+    if far:
+        yield ANY_NEW_NODE
+    for key in dict.fromkeys(term.topology_key for term in (*near, *far)):
+        yield from events_that_may_help((Requirement(key, "Exists"),), state)
+
+
+DOMAINS = Lookup(_domains_waited_for, labels_brought)

@@ -48,13 +48,13 @@ class NamespacesByLabel:
 def namespaces_of(term: Term, state: ClusterState) -> frozenset[str] | None:
     """The namespaces in which a term of the incoming pod looks for pods; None stands for all.
 
-    A namespace selector that accepts a namespace without labels accepts them all: kube-scheduler asks it twice, the
-    second time without labels.
+    Unless the release has `selected_namespaces_only`, a namespace selector that accepts a namespace without labels
+    accepts them all: kube-scheduler v1.36 asks it twice, the second time without labels.
     """
     selector = term.namespace_selector
     if selector.nothing:
         return term.namespaces
-    if selector.matches({}):
+    if selector.is_empty or (not state.features.release.selected_namespaces_only and selector.matches({})):
         return None
     return term.namespaces.union(state.companion(NamespacesByLabel).matching(selector))
 
@@ -181,9 +181,19 @@ class Neighbours:
             if not labelled.any():
                 return labelled
             near &= (pods > 0)[ids]
-        if not any(pods.any() for _, pods in self.wanted) and self._wants(self._facts):
-            return labelled
-        return labelled & near
+        return labelled if self.is_first_of_its_kind else labelled & near
+
+    @property
+    def is_first_of_its_kind(self) -> bool:
+        """Whether the pod wants pods like itself near, and there are none: then it says where they all go."""
+        return bool(self.wanted) and not any(pods.any() for _, pods in self.wanted) and self._wants(self._facts)
+
+    def keys_of_copies_apart(self, cycle: Cycle) -> list[str]:
+        """The topologies in each domain of which there may be one copy of the pod."""
+        labels = cycle.state.namespace_labels(self._facts.namespace)
+        carried = (term for term in self._anti_affinity if means(term, self._facts, labels))
+        keys = dict.fromkeys(term.topology_key for term in (*self._avoiding(self._facts), *carried))
+        return [key for key in keys if cycle.state.nodes.has_label(key)]
 
     def adjust(self, cycle: Cycle, pod: PlacedPod, row: int, sign: int) -> None:
         """What if this pod came to the row, or left it?"""

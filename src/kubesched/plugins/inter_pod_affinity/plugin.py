@@ -5,21 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.config.args import InterPodAffinityArgs
+from kubesched.framework.advice import NodeShortfall
+from kubesched.framework.copies import CopyRoom
+from kubesched.framework.copy_limits import CopyLimit
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Interest, Kind
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.advice.affinity import PodAffinityAdvice
-from kubesched.plugins.inter_pod_affinity.hints import COMPANY, after_node, after_pod
+from kubesched.plugins.inter_pod_affinity.hints import DOMAINS, CompanyHints, after_node
+from kubesched.plugins.inter_pod_affinity.in_the_way import rejection_in_words
 from kubesched.plugins.inter_pod_affinity.neighbours import (
     Neighbours,
     add_carriers,
     by_topology,
     carried_terms_that_mean,
 )
-from kubesched.plugins.shared.hinting import waits_for
+from kubesched.plugins.shared.hinting import waits_for, waits_for_pods
 from kubesched.state.columns import Int32, Int64
 from kubesched.state.facts import StateKey, Term
 from kubesched.state.pods import PlacedPod
@@ -46,9 +50,17 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._args = args or InterPodAffinityArgs()
 
     def events_to_register(self) -> tuple[Interest, ...]:
+        release = self.context.features.release
+        hints = CompanyHints(any_unwanted=release.any_unwanted_company)
         return (
-            waits_for(Kind.POD, Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL, after_pod, COMPANY),
-            waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, after_node),
+            *waits_for_pods(
+                release,
+                placed=Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL,
+                placed_hint=hints.after_pod,
+                lookup=hints.company,
+                own=Action.UPDATE_POD_LABEL,
+            ),
+            waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, after_node, DOMAINS),
         )
 
     # -- filter -------------------------------------------------------------------------------------------------------
@@ -74,11 +86,23 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             ids[~neighbours.satisfied(nodes)] = self.rejections.id_of(AFFINITY)
         return ids
 
+    def copies(self, cycle: Cycle, nodes: Nodes) -> CopyRoom | None:
+        neighbours = cycle.read(_NEIGHBOURS)
+        if neighbours.is_first_of_its_kind:
+            return None
+        rows = np.where(self.filter(cycle, nodes) == 0, np.iinfo(np.int64).max, 0)
+        keys = neighbours.keys_of_copies_apart(cycle)
+        return CopyRoom(rows, tuple(CopyLimit(nodes.label_ids(key)) for key in keys))
+
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         cycle.read(_NEIGHBOURS).adjust(cycle, pod, row, 1)
 
     def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         cycle.read(_NEIGHBOURS).adjust(cycle, pod, row, -1)
+
+    def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall | None:
+        text = rejection_in_words(cycle, node)
+        return NodeShortfall(text) if text else None
 
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         return cycle.read(_NEIGHBOURS).concerns(cycle, pod.facts)

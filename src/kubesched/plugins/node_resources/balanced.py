@@ -35,6 +35,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         args = args or NodeResourcesBalancedAllocationArgs()
         self._pod_level = self.context.features.pod_level_resources
         self._pod_level_resize = self.context.features.pod_level_resize
+        self._resize_by_pod = self.context.features.release.resize_by_pod
         self._allocation = Allocation(args.resources, self._requests, defaults=False)
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
@@ -73,7 +74,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return scores if isinstance(scores, int) else int(scores[0])
 
     def _requests(self, pod: Pod) -> Quantities:
-        return pod_requests(pod, from_status=True, pod_level=self._pod_level, pod_level_resize=self._pod_level_resize)
+        return pod_requests(
+            pod,
+            from_status=True,
+            pod_level=self._pod_level,
+            pod_level_resize=self._pod_level_resize,
+            resize_by_pod=self._resize_by_pod,
+        )
 
 
 def _evenness_of_two(first: float, second: float) -> int:

@@ -119,7 +119,7 @@ class NodeResourcesFit(
         """One object, by which facts keep the request: a method is a new one each time it is asked for."""
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return hints.interests(device_classes=self._waits_for_classes)
+        return hints.interests(self.context.features.release, device_classes=self._waits_for_classes)
 
     def score_placement(self, group: PodGroup, proposal: Proposal, state: ClusterState) -> int:
         return placements.fullness(self._args.scoring_strategy.resources, proposal, state)
@@ -224,6 +224,10 @@ class NodeResourcesFit(
             by_id=by_id,
         )
 
+    def enforces(self, resource: str) -> bool:
+        """Whether a node must have room for what the pod requests of a resource."""
+        return is_countable(resource) and not self._is_ignored(resource)
+
     def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
         """What is missing on nodes where nothing else is in the way: more room elsewhere would not help the pod."""
         request = cycle.find(_REQUEST)
@@ -242,9 +246,9 @@ class NodeResourcesFit(
         return details_of(shortage_of(name, amounts[name], found) for name, found in sorted(short_of.items()) if found)
 
     def _is_ignored(self, name: str) -> bool:
-        if not is_extended(name):
-            return False
-        return name in self._args.ignored_resources or name.split("/")[0] in self._args.ignored_resource_groups
+        args = self._args
+        is_listed = name in args.ignored_resources or name.split("/")[0] in args.ignored_resource_groups
+        return is_listed and is_extended(name)
 
     def _rejections_for(self, request: PodRequest, faults: Bool, always: int) -> Int32:
         """The rejection id of each combination of faults: each row of `faults` is a bit of the combination.
@@ -298,11 +302,12 @@ def details_of(shortages: Iterable[Shortage]) -> Details:
     rows = tuple(
         (short.resource, str(short.nodes), short.asked, f"{short.most_left} on {short.node}") for short in found
     )
-    columns = ("Only missing", "Nodes", "Asked for", "Most that is left")
+    columns = ("Too little", "Nodes", "Asked for", "Most that is left")
     return Details((Section(columns=columns, rows=rows, right=("Nodes", "Asked for")),) if rows else (), found)
 
 
 def shortage_of(resource: str, asked: int, nodes: list[NodeView]) -> Shortage:
-    """What these nodes have too little of."""
-    lack, name = min((node.requested(resource) - node.allocatable(resource), node.name) for node in nodes)
+    """What these nodes have too little of; most is left on a node that offers some."""
+    offers = ((node.allocatable(resource), node) for node in nodes)
+    _, lack, name = min((not offer, node.requested(resource) - offer, node.name) for offer, node in offers)
     return Shortage(resource, amount_text(resource, asked), amount_text(resource, max(0, -lack)), name, len(nodes))

@@ -10,11 +10,13 @@ from kubesched.api.devices import IMPLICIT_PREFIX, DeviceClass
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
+from kubesched.api.release import Release
 from kubesched.api.requests import PODS, Quantities, is_countable, pod_requests, whole
 from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.plugins.shared.devices.extended_resources import is_served
-from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
+from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for, waits_for_pods
 from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import PodFacts
 
 T = TypeVar("T")
 
@@ -24,10 +26,11 @@ _MEMORY = 64 << 20
 """Bytes: smaller differences do not count for the size of a pod."""
 
 
-def interests(*, device_classes: bool = True) -> tuple[Interest, ...]:
+def interests(release: Release, *, device_classes: bool = True) -> tuple[Interest, ...]:
     """What to wait for; `device_classes` if those may stand for resources."""
+    shrinks = Action.UPDATE_POD_SCALE_DOWN
     always = (
-        waits_for(Kind.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, after_pod),
+        *waits_for_pods(release, placed=Action.DELETE | shrinks, placed_hint=after_pod, own=shrinks),
         waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, after_node, SIZES),
     )
     classes = waits_for(Kind.DEVICE_CLASS, Action.ADD | Action.UPDATE, after_device_class)
@@ -38,8 +41,6 @@ def after_pod(pod: Pod, old: Pod, new: Pod | None, state: ClusterState) -> Hint:
     """A pod that leaves makes room, if only for one more; one that shrinks must give up something that is wanted."""
     if new is None:
         return queue_if(has_node(old))
-    if is_same_pod(pod, new):
-        return Hint.QUEUE
     if not new.spec.node_name:
         return Hint.SKIP
     changed = state.companion(_Changed)
@@ -53,11 +54,14 @@ def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hi
 
     Resources that the profile ignores count here, as they do in kube-scheduler.
     """
-    wanted = state.facts(pod).without_node_names.derived(_wanted_of_nodes, (pod, state))
+    wanted = _wanted_of_nodes(pod, state)
     offered = state.companion(_Changed).amounts(new, _offered)
-    by_devices = {name for name in wanted if not offered.get(name) and is_served(name, state)}
-    if any(amount > offered.get(name, 0) for name, amount in wanted.items() if name not in by_devices):
-        return Hint.SKIP
+    by_devices = False
+    for name, amount in wanted.items():
+        if not offered.get(name) and is_served(name, state):
+            by_devices = True
+        elif amount > offered.get(name, 0):
+            return Hint.SKIP
     if old is None or by_devices:
         return Hint.QUEUE
     before = state.companion(_Changed).amounts(old, _offered)
@@ -91,7 +95,7 @@ class _Changed:
 
 
 def _sizes_waited_for(pod: Pod, state: ClusterState) -> Iterable[Hashable]:
-    return (_size(state.facts(pod).without_node_names.derived(_wanted_of_nodes, (pod, state))),)
+    return (_size(_wanted_of_nodes(pod, state)),)
 
 
 def _sizes_brought(old: Node | None, new: Node, state: ClusterState) -> Iterable[Hashable]:
@@ -112,14 +116,25 @@ def _wanted_of_pods(source: tuple[Pod, ClusterState]) -> Amounts:
     return _placed(*source)
 
 
-def _wanted_of_nodes(source: tuple[Pod, ClusterState]) -> Amounts:
-    pod, state = source
-    return {**_counted(pod_requests(pod, pod_level=state.features.pod_level_resources)), PODS: 1}
+def _wanted_of_nodes(pod: Pod, state: ClusterState) -> Amounts:
+    facts = state.facts(pod).without_node_names
+    return facts.derived(_amounts_above_zero, facts)
+
+
+def _amounts_above_zero(facts: PodFacts) -> Amounts:
+    return {**{name: amount for name, amount, _ in facts.amounts if amount > 0}, PODS: 1}
 
 
 def _placed(pod: Pod, state: ClusterState) -> Amounts:
     """As in kube-scheduler, pod-level requests count here even if that feature is off."""
-    return _counted(pod_requests(pod, from_status=True, pod_level_resize=state.features.pod_level_resize))
+    features = state.features
+    requests = pod_requests(
+        pod,
+        from_status=True,
+        pod_level_resize=features.pod_level_resize,
+        resize_by_pod=features.release.resize_by_pod,
+    )
+    return _counted(requests)
 
 
 def _counted(requests: Quantities) -> Amounts:

@@ -8,12 +8,25 @@ import numpy as np
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.selectors import Requirement
 from kubesched.api.well_known import HOSTNAME
 from kubesched.config.args import PodTopologySpreadArgs
+from kubesched.framework.advice import NodeShortfall
+from kubesched.framework.copies import CopyRoom
+from kubesched.framework.copy_limits import CopyLimit
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
-from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from kubesched.framework.nodes import Nodes, NodeView
+from kubesched.framework.plugin import (
+    Details,
+    ExplainPlugin,
+    FilterPlugin,
+    PluginContext,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+)
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.advice.pods import SpreadAdvice
@@ -26,7 +39,9 @@ from kubesched.plugins.pod_topology_spread.domains import (
     EligibleNodesOf,
     matching_pods,
 )
-from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
+from kubesched.plugins.pod_topology_spread.skew import counts_of, details_of, skew_in_words
+from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for, waits_for_pods
+from kubesched.plugins.shared.node_lookup import ANY_NODE_EVENT, events_that_may_help, labels_brought
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, LabelColumn
 from kubesched.state.facts import StateKey
@@ -36,7 +51,8 @@ from kubesched.state.pods import PlacedPod
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 NO_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 
-_PODS = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
+_PODS = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
+_OWN = Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
 _NODES = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
 
 _DOMAINS = StateKey[list[Domains]]("PodTopologySpread")
@@ -47,10 +63,11 @@ _HARD, _SOFT = (
 )
 
 
-class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, SpreadAdvice):
+class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, SpreadAdvice, ExplainPlugin):
     """Keeps pods of a kind evenly spread."""
 
     name = "PodTopologySpread"
+    explained_as = "spread"
     adjusts = True
     pre_filter_reads = filter_reads = pre_score_reads = score_reads = Reads(
         PodFields.SPEC | PodFields.NODE_NAMES | PodFields.LABELS | PodFields.NAMESPACE | PodFields.OWNER, Scope.CLUSTER
@@ -65,20 +82,31 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._eligible_nodes = EligibleNodesOf(numeric=features.taint_comparisons)
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        pods = waits_for(Kind.POD, _PODS, self.after_pod, Lookup(self._counted_by, _labels_brought))
-        return pods, waits_for(Kind.NODE, _NODES, self.after_node)
+        pods = waits_for_pods(
+            self.context.features.release,
+            placed=_PODS,
+            placed_hint=self.after_pod,
+            lookup=Lookup(self._counted_by, _labels_brought),
+            own=_OWN,
+            own_hint=self.after_own_change,
+        )
+        domains = Lookup(self._domains_waited_for, labels_brought)
+        return *pods, waits_for(Kind.NODE, _NODES, self.after_node, domains)
 
     # -- hints ---------------------------------------------------------------------------------------------------------
 
     def after_pod(self, pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
-        """A pod that counts came or went, or began or ceased to count; or the waiting pod tolerates more nodes."""
+        """A pod that counts came or went, or began or ceased to count."""
         if any(other is not None and not _is_involved(other, pod) for other in (old, new)):
             return Hint.SKIP
         constraints = self._constraints.hard(Cycle(pod, state))
-        if old is not None and new is not None:
-            tolerates_other = is_same_pod(pod, new) and old.spec.tolerations != new.spec.tolerations
-            if tolerates_other and any(constraint.honors_taints for constraint in constraints):
-                return Hint.QUEUE
+        return queue_if(any(_counts(constraint, old) != _counts(constraint, new) for constraint in constraints))
+
+    def after_own_change(self, pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
+        """The waiting pod tolerates more nodes, or is counted by other constraints of its own."""
+        constraints = self._constraints.hard(Cycle(pod, state))
+        if old.spec.tolerations != new.spec.tolerations and any(each.honors_taints for each in constraints):
+            return Hint.QUEUE
         return queue_if(any(_counts(constraint, old) != _counts(constraint, new) for constraint in constraints))
 
     def _counted_by(self, pod: Pod, state: ClusterState) -> Iterator[Hashable]:
@@ -95,6 +123,15 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if before is None or after is None or old is None or new is None:
             return queue_if(before is not after)
         return queue_if(before != after or old.spec.taints != new.spec.taints)
+
+    def _domains_waited_for(self, pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+        """Nodes that have all topology keys; any, if services and owners say whether there are constraints."""
+        constraints = self._constraints.hard(Cycle(pod, state))
+        if not pod.spec.topology_spread_constraints or not constraints:
+            yield ANY_NODE_EVENT
+            return
+        keys = (constraint.topology_key for constraint in constraints)
+        yield from events_that_may_help((Requirement(key, "Exists") for key in keys), state)
 
     # -- filter -------------------------------------------------------------------------------------------------------
 
@@ -129,11 +166,34 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 break
         return np.zeros(len(nodes), dtype=np.int32) if rejected is None else rejected
 
+    def copies(self, cycle: Cycle, nodes: Nodes) -> CopyRoom:
+        rejected, limits = nodes.none(), []
+        for domains in cycle.read(_DOMAINS):
+            constraint = domains.constraint
+            ids, itself = nodes.label_ids(constraint.topology_key), constraint.selector.matches(cycle.facts.labels)
+            rejected |= ids < 0
+            if itself and not constraint.selector.is_empty:
+                lacks = domains.counted.domains < constraint.min_domains
+                limits.append(CopyLimit(ids, constraint.max_skew, domains.pods, domains.counted.present, lacks))
+            else:
+                rejected |= domains.pods[ids] > constraint.max_skew - itself + domains.fewest()
+        return CopyRoom(np.where(rejected, 0, np.iinfo(np.int64).max), tuple(limits))
+
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         self._adjust(cycle, pod, row, 1)
 
     def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         self._adjust(cycle, pod, row, -1)
+
+    def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall:
+        asked = cycle.read(_DOMAINS)
+        return NodeShortfall(skew_in_words(cycle, asked, node) or SKEWED.message.removeprefix("node(s) "))
+
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
+        """The pods of each domain, where a constraint rejects nodes."""
+        asked = cycle.find(_DOMAINS) or []
+        rejects = any(rejections is self.rejections for rejections, _ in outcome.columns)
+        return details_of(counts_of(cycle, domains) for domains in asked) if rejects and not node else Details()
 
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         if pod.facts.namespace != cycle.facts.namespace:

@@ -5,16 +5,45 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from kubesched.api.pod import Pod
+from kubesched.api.release import Release
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.framework.events import Action, ClusterEvent, Hint, HintFunction, Interest, Kind, Lookup
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import claim_names
 
+_NONE = Action(0)
+
 
 def waits_for(kind: Kind, action: Action, hint: HintFunction | None = None, lookup: Lookup | None = None) -> Interest:
     """An interest in such events; without a hint each of them helps."""
     return Interest(ClusterEvent(kind, action), hint, lookup)
+
+
+def waits_for_pods(
+    release: Release,
+    *,
+    placed: Action = _NONE,
+    placed_hint: HintFunction = lambda *_: Hint.SKIP,
+    lookup: Lookup | None = None,
+    own: Action = _NONE,
+    own_hint: HintFunction = lambda *_: Hint.QUEUE,
+) -> tuple[Interest, ...]:
+    """Interests in changes of placed pods, and of the waiting pod itself.
+
+    A release without `pod_events_split` has one event for both, and its hint has to find out.
+    """
+    if release.pod_events_split:
+        of_placed = (waits_for(Kind.ASSIGNED_POD, placed, placed_hint, lookup),) if placed else ()
+        return (*of_placed, waits_for(Kind.TARGET_POD, own, own_hint)) if own else of_placed
+    if not own:
+        return (waits_for(Kind.POD, placed, placed_hint, lookup),)
+
+    def hint(pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
+        is_own = old is not None and new is not None and is_same_pod(pod, new)
+        return (own_hint if is_own else placed_hint)(pod, old, new, state)
+
+    return (waits_for(Kind.POD, placed | own, hint, lookup),)
 
 
 def queue_if(it_may_help: bool) -> Hint:
@@ -28,11 +57,6 @@ def is_same_pod(pod: Pod, other: Pod) -> bool:
 def has_node(pod: Pod) -> bool:
     """Whether it is on a node, or is nominated to one: then others make way for it."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
-
-
-def after_own_change(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
-    """The waiting pod itself changed."""
-    return queue_if(is_same_pod(pod, new))
 
 
 def after_named_claim(

@@ -111,7 +111,11 @@ class VolumeBinding(
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
-        return SKIP if self._scorer is None else None
+        if self._scorer is None:
+            return SKIP
+        # Where a profile disables its pre-filter, there is nothing to score by, and kube-scheduler says so.
+        was_asked = self.name in cycle.skipped_filters or cycle.find(_CLAIMS) is not None
+        return None if was_asked else error("not found")
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         claims = self._claims(cycle)

@@ -24,8 +24,9 @@ from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSe
 from kubesched.api.device_claims import DeviceConstraint, ResourceClaim, ResourceClaimSpec
 from kubesched.api.devices import Device, DeviceClass, ResourceSlice
 from kubesched.framework.budget import Budget, TurnOverError
-from kubesched.plugins.shared.devices.answers import ClusterDevices, DeviceAnswer
+from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.demand import AllocationError, Demand, SearchTime
+from kubesched.plugins.shared.devices.device_answer import DeviceAnswer
 from kubesched.plugins.shared.devices.search import Search
 from kubesched.plugins.shared.devices.selecting import Selectors
 from kubesched.state.cluster import ClusterState

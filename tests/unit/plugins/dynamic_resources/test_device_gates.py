@@ -202,9 +202,10 @@ def test_device_classes_wake_nobody_who_lacks_resources_where_that_is_off() -> N
 
 
 def test_the_search_may_take_as_long_as_it_likes_where_its_timeout_is_off() -> None:
-    wide = tuple(device(f"d{i}", numa=i % 2) for i in range(14))
+    wide = tuple(device(f"d{i}", numa=i % 2, serial=i) for i in range(14))
     same = DeviceConstraint(match_attribute=f"{DRIVER}/numa")
-    hopeless = make_claim("c", request(count=8), constraints=(same,))
+    all_different = f'device.attributes["{DRIVER}"].serial >= 0'
+    hopeless = make_claim("c", request("r", 8, all_different), constraints=(same,))
     for features, said in (
         (DEFAULT_FEATURES, "node n1: timed out trying to allocate devices"),
         (Features(device_search_timeout=False), "cannot allocate all claims"),

@@ -8,6 +8,7 @@ from tests.device_builders import allocated, device, make_claim, make_class, mak
 from kubesched.api.device_claims import FINALIZER, AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
 from kubesched.api.pod import ResourceRequirements
 from kubesched.api.quantity import Family, family_of, parse_quantity, spell
+from kubesched.cel import compile_selector
 from kubesched.plugins.dynamic_resources.claims import consumer_of
 from kubesched.plugins.dynamic_resources.extended import demand_of
 from kubesched.plugins.dynamic_resources.writes import (
@@ -21,7 +22,6 @@ from kubesched.plugins.shared.devices.device_kinds import DeviceKinds
 from kubesched.plugins.shared.devices.extended_resources import ServedResources
 from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.plugins.shared.devices.pools import build_pool
-from kubesched.plugins.shared.devices.selecting import attributes_read_by
 from kubesched.state.objects import ObjectStore
 from kubesched.testing import make_pod
 
@@ -168,7 +168,7 @@ def test_slices_that_contradict_each_other_make_a_pool_invalid(slices: list[obje
     ],
 )
 def test_attributes_that_are_named_are_the_only_ones_that_matter(expression: str, names: set[str]) -> None:
-    assert attributes_read_by(expression) == frozenset(names)
+    assert compile_selector(expression).names == frozenset(names)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_attributes_that_are_named_are_the_only_ones_that_matter(expression: str
     ],
 )
 def test_whoever_does_anything_else_with_attributes_may_depend_on_all(expression: str) -> None:
-    assert attributes_read_by(expression) is None
+    assert compile_selector(expression).names is None
 
 
 # -- extended resources -----------------------------------------------------------------------------------------------

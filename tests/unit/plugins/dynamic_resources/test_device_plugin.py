@@ -320,8 +320,10 @@ def reserve(state: ClusterState, asking: Pod) -> Decision:
 
 
 def test_a_search_that_takes_too_long_fails_the_attempt_and_is_taken_up_again() -> None:
-    wide = tuple(device(f"d{i}", numa=i % 2) for i in range(24))
-    claim = make_claim("c", request(count=13), constraints=(DeviceConstraint(match_attribute="gpu.example.com/numa"),))
+    wide = tuple(device(f"d{i}", numa=i % 2, serial=i) for i in range(24))
+    same = (DeviceConstraint(match_attribute="gpu.example.com/numa"),)
+    all_different = 'device.attributes["gpu.example.com"].serial >= 0'
+    claim = make_claim("c", request("r", 13, all_different), constraints=same)
     state = make_cluster(*NODES, make_class(), claim, make_slice("n1", *wide), make_slice("n2", *wide))
     clock = iter(range(0, 10**9, 100))
     plugin = DynamicResources()

@@ -32,6 +32,8 @@ from kubesched.plugins.shared.devices.selecting import Selectors
 from kubesched.state.cluster import ClusterState
 
 SAME_NUMA = DeviceConstraint(match_attribute=f"{DRIVER}/numa")
+ALL_DIFFERENT = 'device.attributes["gpu.example.com"].serial >= 0'
+"""To such a selector no device is like another, so that all combinations are tried."""
 DISTINCT_NUMA = DeviceConstraint(distinct_attribute=f"{DRIVER}/numa")
 
 
@@ -256,14 +258,28 @@ def test_what_is_taken_of_a_capacity_follows_the_policy_of_the_device(asked: str
     assert amounts["mem"].text == taken
 
 
+def test_where_a_device_leads_nowhere_those_that_are_like_it_are_not_tried() -> None:
+    requests = [request(f"r{i}", 1, attribute_is("numa", 0)) for i in range(17)]
+    time = SearchTime()
+    for number, is_met in ((16, True), (17, False)):
+        state = ClusterState()
+        slices = make_slice("n", *(device(f"d{i}", numa=i % 2, serial=i) for i in range(32)))
+        for obj in (Node(metadata=ObjectMeta(name="n")), make_class(), slices):
+            state.apply(obj)
+        view, time = ClusterDevices(state), SearchTime(ticking(), timeout=200)
+        claim = make_claim("c", *requests[:number])
+        assert view.answer([claim.spec], time).fits.tolist() == [is_met]
+    assert time._steps < 100
+
+
 def test_a_search_that_takes_too_long_is_given_up() -> None:
     state = ClusterState()
-    slices = make_slice("n", *(device(f"d{i}", numa=i % 2) for i in range(24)))
+    slices = make_slice("n", *(device(f"d{i}", numa=i % 2, serial=i) for i in range(24)))
     for obj in (Node(metadata=ObjectMeta(name="n")), make_class(), slices):
         state.apply(obj)
     view = ClusterDevices(state)
     view.inventories.refresh()
-    claim = make_claim("c", request(count=13), constraints=(SAME_NUMA,))
+    claim = make_claim("c", request("r", 13, ALL_DIFFERENT), constraints=(SAME_NUMA,))
     demand = Demand([claim.spec], {"gpu": make_class()}, Selectors())
     inventory = view.inventories.of(0)
     with pytest.raises(AllocationError, match="timed out trying to allocate devices") as caught:
@@ -324,12 +340,12 @@ def test_a_search_that_is_interrupted_finds_the_same_and_repeats_nothing_but_its
 
 def test_a_search_that_is_interrupted_comes_to_its_end() -> None:
     state = ClusterState()
-    slices = make_slice("n", *(device(f"d{i}", numa=i % 2) for i in range(20)))
+    slices = make_slice("n", *(device(f"d{i}", numa=i % 2, serial=i) for i in range(20)))
     for obj in (Node(metadata=ObjectMeta(name="n")), make_class(), slices):
         state.apply(obj)
     view = ClusterDevices(state)
     view.inventories.refresh()
-    claim = make_claim("c", request(count=11), constraints=(SAME_NUMA,))
+    claim = make_claim("c", request("r", 11, ALL_DIFFERENT), constraints=(SAME_NUMA,))
     demand = Demand([claim.spec], {"gpu": make_class()}, Selectors())
     inventory = view.inventories.of(0)
     use, whole = inventory.use(view.ledger), SearchTime()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.device_claims import (
     AllocatedDevice,
@@ -14,6 +16,7 @@ from kubesched.api.device_claims import (
     ResourceClaim,
 )
 from kubesched.api.devices import DeviceClass
+from kubesched.api.release import Release
 from kubesched.plugins.shared.devices.demand import AllocationError, RequestDemand
 from kubesched.plugins.shared.devices.inventory import Inventory
 from kubesched.plugins.shared.devices.pools import Spot
@@ -29,6 +32,7 @@ def allocations(
     node_name: str,
     claims: Sequence[ResourceClaim],
     class_of: Callable[[str], DeviceClass | None],
+    release: Release,
     attempt: str = "",
 ) -> list[AllocationResult]:
     """An allocation per claim. `attempt` tells the shares of this pod from those that it may have had before."""
@@ -39,7 +43,7 @@ def allocations(
                     _device(chosen, inventory.spots[chosen.spot], f"{claim.key}/{claim.metadata.uid}/{attempt}/{i}")
                     for i, chosen in enumerate(devices)
                 ),
-                config=tuple(_configuration(claim, selected, class_of)),
+                config=tuple(_configuration(claim, selected, class_of, once=release.parameters_once)),
             ),
             node_selector=node_selector([inventory.spots[chosen.spot] for chosen in devices], node_name),
         )
@@ -105,9 +109,16 @@ def _device(chosen: Chosen, spot: Spot, share: str) -> AllocatedDevice:
 
 
 def _configuration(
-    claim: ResourceClaim, selected: Sequence[RequestDemand], class_of: Callable[[str], DeviceClass | None]
+    claim: ResourceClaim,
+    selected: Sequence[RequestDemand],
+    class_of: Callable[[str], DeviceClass | None],
+    *,
+    once: bool,
 ) -> list[AllocationConfiguration]:
-    """The parameters of each class once, for all requests of it; then those of the claim."""
+    """The parameters of each class once, for all requests of it; then those of the claim.
+
+    With `once`, so are those of the claim, and those that are for all requests name none.
+    """
     requests_of: dict[str, list[str]] = {}
     for wanted in selected:
         requests_of.setdefault(wanted.asked.device_class_name, []).append(wanted.name)
@@ -119,5 +130,14 @@ def _configuration(
     ]
     for own in claim.spec.devices.config:
         times = 1 if not own.requests else sum(w.request in own.requests or w.name in own.requests for w in selected)
+        times = min(times, 1) if once else times
         configuration += [AllocationConfiguration(source="FromClaim", requests=own.requests, opaque=own.opaque)] * times
+    return [_for_all(one, selected) for one in configuration] if once else configuration
+
+
+def _for_all(configuration: AllocationConfiguration, selected: Sequence[RequestDemand]) -> AllocationConfiguration:
+    """The same without names of requests, if it names all of them."""
+    named = configuration.requests
+    if all(wanted.request in named or wanted.name in named for wanted in selected):
+        return msgspec.structs.replace(configuration, requests=())
     return configuration

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from kubesched.api.device_claims import DeviceConstraint
 from kubesched.api.devices import AttributeValue
-from kubesched.plugins.shared.devices.device_kinds import DeviceKind
+from kubesched.config.features import Features
+from kubesched.plugins.shared.devices.device_kinds import UNKNOWN, DeviceKind
 
 Value = tuple[str, AttributeValue]
 """The type of an attribute, and its value."""
@@ -44,7 +45,7 @@ class MatchAttribute(AttributeConstraint):
 
     def add(self, request: str, kind: DeviceKind) -> bool:
         value = kind.attribute(self.attribute)
-        if value is None or (self._count and value != self._value):
+        if value is None or (self._count and (value != self._value or value is UNKNOWN)):
             return False
         self._value = value
         self._count += 1
@@ -55,7 +56,25 @@ class MatchAttribute(AttributeConstraint):
 
 
 class DistinctAttribute(AttributeConstraint):
-    """No two devices have the same value. As in kube-scheduler, of each request only the last device is remembered."""
+    """No two devices have the same value."""
+
+    def __init__(self, attribute: str, requests: Sequence[str]) -> None:
+        super().__init__(attribute, requests)
+        self._values: list[Value] = []
+
+    def add(self, request: str, kind: DeviceKind) -> bool:
+        value = kind.attribute(self.attribute)
+        if value is None or value in self._values or (value is UNKNOWN and self._values):
+            return False
+        self._values.append(value)
+        return True
+
+    def remove(self, request: str) -> None:
+        self._values.pop()
+
+
+class DistinctFromLast(AttributeConstraint):
+    """The same as in v1.36, where of each request only the last device is remembered."""
 
     def __init__(self, attribute: str, requests: Sequence[str]) -> None:
         super().__init__(attribute, requests)
@@ -64,7 +83,7 @@ class DistinctAttribute(AttributeConstraint):
 
     def add(self, request: str, kind: DeviceKind) -> bool:
         value = kind.attribute(self.attribute)
-        if value is None or (self._count and value in self._last.values()):
+        if value is None or (self._count and (value in self._last.values() or (value is UNKNOWN and self._last))):
             return False
         self._last[request] = value
         self._count += 1
@@ -75,10 +94,11 @@ class DistinctAttribute(AttributeConstraint):
         self._count -= 1
 
 
-def begin(constraint: DeviceConstraint, *, knows_distinct: bool = True) -> AttributeConstraint | None:
+def begin(constraint: DeviceConstraint, features: Features) -> AttributeConstraint | None:
     """A constraint for a new search; None if it is of a kind that is not known."""
     if constraint.match_attribute is not None:
         return MatchAttribute(constraint.match_attribute, constraint.requests)
-    if constraint.distinct_attribute is not None and knows_distinct:
-        return DistinctAttribute(constraint.distinct_attribute, constraint.requests)
+    if constraint.distinct_attribute is not None and not features.has_plain_devices:
+        kind = DistinctAttribute if features.release.distinct_from_all else DistinctFromLast
+        return kind(constraint.distinct_attribute, constraint.requests)
     return None

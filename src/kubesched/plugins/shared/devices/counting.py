@@ -22,6 +22,8 @@ from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64
 
+_MOST_ANSWERS = 1 << 12
+
 
 class _Portion:
     """Devices of one slice that the same nodes can use. Compared by identity."""
@@ -57,6 +59,7 @@ class ClassCount:
         self.in_use: Int64 = np.zeros(0, dtype=np.int64)
         self._selection = selection
         self._likeness = DeviceEquivalence(selection.names)
+        self._answers: dict[int, bool | str] = {}
         self._selected: weakref.WeakKeyDictionary[_Portion, tuple[str, ...] | None] = weakref.WeakKeyDictionary()
 
     def selected(self, portion: _Portion) -> tuple[str, ...] | None:
@@ -83,12 +86,21 @@ class ClassCount:
     def _select(self, portion: _Portion) -> tuple[str, ...] | None:
         names: list[str] = []
         for name, kind in portion.devices:
-            answer = self._selection.judge(self._likeness.of(kind))
+            answer = self._judged(kind)
             if answer is True:
                 names.append(name)
             elif answer is not False:
                 return None
         return tuple(names)
+
+    def _judged(self, kind: DeviceKind) -> bool | str:
+        number = self._likeness.number_of(kind)
+        answer = self._answers.get(number)
+        if answer is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            answer = self._answers[number] = self._selection.judge(kind)
+        return answer
 
 
 class DeviceCounts:

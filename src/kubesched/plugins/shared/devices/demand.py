@@ -5,9 +5,8 @@ Pods that are alike ask for the same. What was found out about kinds of devices 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from weakref import WeakKeyDictionary
 
 from kubesched.api.device_claims import (
@@ -20,12 +19,14 @@ from kubesched.api.device_claims import (
     ResourceClaimSpec,
 )
 from kubesched.api.devices import DeviceClass, DeviceTaint
+from kubesched.api.quantity import QuantityText
+from kubesched.cel import Names
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.budget import UNLIMITED, Budget, Expense, TurnOverError
-from kubesched.plugins.shared.devices.capacity import Amounts, amounts_taken
+from kubesched.plugins.shared.devices.capacity import Amounts, CapacityError, CapacityRules, amounts_taken
 from kubesched.plugins.shared.devices.device_equivalence import DeviceEquivalence
-from kubesched.plugins.shared.devices.device_kinds import DeviceKind
-from kubesched.plugins.shared.devices.selecting import DeviceSelection, Names, Selectors
+from kubesched.plugins.shared.devices.device_kinds import DeviceFrame, DeviceKind
+from kubesched.plugins.shared.devices.selecting import DeviceSelection, Selectors
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
@@ -36,7 +37,7 @@ class AllocationError(Exception):
     def __init__(self, words: str, *, claim: int = 0, pool: int = 0, spot: int = 0, is_passing: bool = False) -> None:
         super().__init__(words)
         self.words = words
-        """With {claim}, {claim_name}, {pool}, {device} and {node} where those come."""
+        """With {claim}, {claim_name}, {pool}, {device}, {device_name} and {node} where those come."""
         self.claim = claim
         self.pool = pool
         self.spot = spot
@@ -46,6 +47,10 @@ class AllocationError(Exception):
 
 _STEPS_BETWEEN_LOOKS = 64
 _EVALUATIONS_BETWEEN_LOOKS = 4
+_STEPS_IN_VAIN = 10_000
+_MOST_SELECTED = 1 << 13
+_BYTES_PER_CHARACTER, _BYTES_PER_DEVICE = 20, 100
+"""What expressions take when they are compiled, and what is known about one device."""
 _DEVICES = Expense("DynamicResources", "the devices of its claims")
 
 
@@ -55,7 +60,7 @@ class SearchTime:
     A turn ends only after something was found out that is kept: or the search would never come to an end.
     """
 
-    __slots__ = ("_budget", "_evaluations", "_has_progressed", "_steps", "_timeout")
+    __slots__ = ("_budget", "_evaluations", "_has_progressed", "_steps", "_timeout", "fruitless")
 
     def __init__(self, budget: Budget = UNLIMITED, timeout: float = 0.0) -> None:
         """`timeout` is in seconds, for all turns and all nodes together; 0 for none."""
@@ -64,10 +69,18 @@ class SearchTime:
         self._steps = 0
         self._evaluations = 0
         self._has_progressed = False
+        self.fruitless = 0
+        """Steps since anything was found out that is kept for good."""
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether a search that is given up would be again, if devices and their use stay as they are."""
+        return self.fruitless > _STEPS_IN_VAIN
 
     def step(self) -> None:
         """The search takes a step. Where it has come to can be kept."""
         self._steps += 1
+        self.fruitless += 1
         if self._steps % _STEPS_BETWEEN_LOOKS == 0:
             self._has_progressed = True
             self.look()
@@ -75,9 +88,15 @@ class SearchTime:
     def evaluated(self) -> None:
         """A selector has been evaluated for a device, and the answer is kept."""
         self._has_progressed = True
+        self.fruitless = 0
         self._evaluations += 1
         if self._evaluations % _EVALUATIONS_BETWEEN_LOOKS == 0:
             self.look()
+
+    def prepared(self) -> None:
+        """A selector has been compiled, or the devices of a node collected. There is no search yet to be given up."""
+        self.fruitless = 0
+        self._budget.end_turn(_DEVICES)
 
     def look(self) -> None:
         """TurnOverError or AllocationError if the search is to end here."""
@@ -85,6 +104,10 @@ class SearchTime:
             raise AllocationError("node {node}: timed out trying to allocate devices", is_passing=True)
         if self._has_progressed:
             self._budget.end_turn(_DEVICES)
+
+    def wait(self) -> None:
+        """Nothing can be done now: TurnOverError, unless all must be done in one turn."""
+        self._budget.end_turn(_DEVICES, at_once=True)
 
     def let_others_go_first(self) -> None:
         """To be called where the search is known to take long."""
@@ -102,9 +125,8 @@ class RequestDemand:
         selection: DeviceSelection,
         *,
         claim: int,
-        capacity: bool = True,
+        features: Features,
     ) -> None:
-        """`capacity` if it may ask for some of a device."""
         self.request = request
         self.alternative = asked.name if isinstance(asked, DeviceSubRequest) else ""
         self.name = f"{request}/{self.alternative}" if self.alternative else request
@@ -115,40 +137,55 @@ class RequestDemand:
         self.count = asked.count
         self.has_admin_access = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
         self.selection = selection
-        self.likeness = DeviceEquivalence(None)
-        """By which devices that look the same to the demand are judged once."""
-        self._capacity: Mapping[str, str | int | float] = asked.capacity.requests if capacity and asked.capacity else {}
-        self._selected: WeakKeyDictionary[DeviceKind, bool | str] = WeakKeyDictionary()
-        self._amounts: WeakKeyDictionary[DeviceKind, Amounts | str] = WeakKeyDictionary()
-        self._kept_away: WeakKeyDictionary[DeviceKind, DeviceTaint | None] = WeakKeyDictionary()
+        self.is_refused = bool(asked.derived_attributes) and features.release.derived_attributes_refused
+        """Whether it asks for what only a feature has that is off."""
+        wants_some = features.device_capacity and asked.capacity
+        self._capacity: Mapping[str, QuantityText] = asked.capacity.requests if wants_some and asked.capacity else {}
+        self._rules = CapacityRules(features.fractional_capacity, features.release.capacity_errors)
+        self.selected: dict[int, bool | str] = {}
+        """By the number of devices that look alike: whether they are selected, or what broke."""
+        self._amounts: WeakKeyDictionary[DeviceFrame, Amounts | str | CapacityError] = WeakKeyDictionary()
+        self._kept_away: WeakKeyDictionary[DeviceFrame, DeviceTaint | None] = WeakKeyDictionary()
 
-    def selects(self, kind: DeviceKind, time: SearchTime) -> bool:
-        """Whether the selectors of class and request choose such devices. Raises an AllocationError if they break."""
-        kind = self.likeness.of(kind)
-        answer = self._selected.get(kind)
+    def selects(self, kind: DeviceKind, number: int, time: SearchTime, spot: int = 0) -> bool:
+        """Whether the selectors of class and request choose devices of this number. AllocationError if they break."""
+        answer = self.selected.get(number)
         if answer is None:
-            answer = self._selected[kind] = self.selection.judge(kind, time.look)
+            answer = self.selection.judge(kind, time.look)
+            if len(self.selected) >= _MOST_SELECTED:
+                self.selected.clear()
+            self.selected[number] = answer
             time.evaluated()
         if isinstance(answer, str):
-            raise AllocationError(answer, claim=self.claim)
+            raise AllocationError(answer, claim=self.claim, spot=spot)
         return answer
 
-    def amounts(self, kind: DeviceKind) -> Amounts | str:
-        """What is taken of the capacities of such a device; or why it is not enough."""
-        kind = self.likeness.of(kind)
-        amounts = self._amounts.get(kind)
+    def amounts(self, kind: DeviceKind, spot: int = 0, device: str = "{device}") -> Amounts | str:
+        """What is taken of the capacities of such a device; or why it is not enough.
+
+        Raises an AllocationError, which names the device so, if no device is to be tried any more.
+        """
+        amounts = self._amounts.get(kind.frame)
         if amounts is None:
-            amounts = self._amounts[kind] = amounts_taken(self._capacity, kind)
+            try:
+                amounts = amounts_taken(self._capacity, kind.frame, self._rules)
+            except CapacityError as error:
+                amounts = error.with_traceback(None)
+            self._amounts[kind.frame] = amounts
+        if isinstance(amounts, CapacityError):
+            name = escaped(self.alternative or self.request)
+            words = f"claim {{claim}}, request {name}: checking capacity for device {device}: {escaped(str(amounts))}"
+            raise AllocationError(words, claim=self.claim, spot=spot)
         return amounts
 
     def kept_away_by(self, kind: DeviceKind) -> DeviceTaint | None:
         """The first taint of such a device that is not tolerated."""
-        if not kind.taints:
+        frame = kind.frame
+        if not frame.taints:
             return None
-        kind = self.likeness.of(kind)
-        if kind not in self._kept_away:
-            self._kept_away[kind] = next((taint for taint in kind.taints if self._is_kept_away(taint)), None)
-        return self._kept_away[kind]
+        if frame not in self._kept_away:
+            self._kept_away[frame] = next((taint for taint in frame.taints if self._is_kept_away(taint)), None)
+        return self._kept_away[frame]
 
     def _is_kept_away(self, taint: DeviceTaint) -> bool:
         return taint.effect in BLOCKING_EFFECTS and not any(_tolerates(t, taint) for t in self.asked.tolerations)
@@ -189,24 +226,52 @@ class Demand:
             self.fault = error
 
     @property
+    def requests(self) -> Iterator[RequestDemand]:
+        """All requests of all claims, with all alternatives."""
+        return (wanted for claim in self.claims for alternatives in claim.requests for wanted in alternatives)
+
+    @property
+    def order_matters(self) -> bool:
+        """Whether a device cannot stand for another that looks the same, as it is tried before or after others.
+
+        Requests for all devices take them one by one, and fail with the first; or a device must be distinct only from
+        the last one of each request.
+        """
+        if any(wanted.takes_all for wanted in self.requests):
+            return True
+        constraints = (one for claim in self.claims for one in claim.spec.devices.constraints)
+        return not self.features.release.distinct_from_all and any(one.distinct_attribute for one in constraints)
+
+    @property
+    def size(self) -> int:
+        """Bytes, about: what its expressions take when they are compiled, and what is known about devices."""
+        return sum(
+            _BYTES_PER_DEVICE * len(wanted.selected)
+            + _BYTES_PER_CHARACTER * sum(len(expression.text) for expression in wanted.selection.expressions)
+            for wanted in self.requests
+        )
+
+    def compile(self, time: SearchTime) -> None:
+        """Compile its expressions. TurnOverError if that takes long; what is compiled stays so."""
+        for wanted in self.requests:
+            for expression in wanted.selection.expressions:
+                if not expression.is_compiled:
+                    expression.compile()
+                    time.prepared()
+
+    @property
     def names(self) -> Names | None:
         """The attributes that are looked at; None for any."""
         names: set[str] = set()
         for claim in self.claims:
             for constraint in claim.spec.devices.constraints:
                 names.add(constraint.match_attribute or constraint.distinct_attribute or "")
-            for wanted in chain.from_iterable(claim.requests):
-                selected_by = wanted.selection.names
-                if selected_by is None:
-                    return None
-                names |= selected_by
+        for wanted in self.requests:
+            selected_by = wanted.selection.names
+            if selected_by is None:
+                return None
+            names |= selected_by
         return frozenset(names)
-
-    def look_with(self, likeness: DeviceEquivalence) -> None:
-        self.likeness = likeness
-        for claim in self.claims:
-            for wanted in chain.from_iterable(claim.requests):
-                wanted.likeness = likeness
 
 
 def _wanted(
@@ -235,7 +300,7 @@ def _wanted(
         if asked.allocation_mode not in (EXACT_COUNT, ALL_DEVICES):
             raise AllocationError(f"{where}: unsupported count mode {escaped(asked.allocation_mode)}", claim=claim)
         selection = selectors.of(found, asked.selectors)
-        made.append(RequestDemand(request.name, asked, selection, claim=claim, capacity=features.device_capacity))
+        made.append(RequestDemand(request.name, asked, selection, claim=claim, features=features))
     return tuple(made)
 
 

@@ -1,4 +1,4 @@
-"""Groups devices that are equal in the attributes that a request's selectors read, though their serials differ.
+"""Numbers devices that are equal in the attributes that a request's selectors read, though their serials differ.
 
 Nodes whose devices are alike, and of which the same are in use, share one search.
 """
@@ -6,54 +6,88 @@ Nodes whose devices are alike, and of which the same are in use, share one searc
 from __future__ import annotations
 
 import weakref
+from array import array
 from itertools import count
+from typing import NamedTuple
 
-from kubesched.api.devices import DeviceAttribute
+import msgspec
+
+from kubesched.cel import Names
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 from kubesched.plugins.shared.devices.inventory import Inventory
-from kubesched.plugins.shared.devices.selecting import Names
 
-_SHAPES_KEPT = 1 << 13
+_MOST_KEPT = 1 << 12
+"""Of looks, and of shapes: where devices are all different, numbers need not be found again."""
+_BYTES_PER_LOOK, _BYTES_PER_INVENTORY = 400, 170
+
+_encode = msgspec.json.Encoder().encode
+
+
+class InventoryView(NamedTuple):
+    """An inventory as it looks to a demand."""
+
+    shape: int
+    """Equal for inventories in which every search ends in the same places, if their use is equal."""
+    numbers: array[int]
+    """Per spot; equal for devices that look alike."""
 
 
 class DeviceEquivalence:
-    """Groups devices that are equal in the attributes (`names`) that a request's selectors read; None for any."""
+    """Devices that are equal in the attributes (`names`) that selectors read have one number; None for any.
 
-    _numbers = count()
+    It keeps no device, and lives as long as a demand that looks with it.
+    """
+
+    _count = count()
+    """No number comes again, so what is forgotten is at worst found out once more."""
 
     def __init__(self, names: Names | None) -> None:
         self._names = None if names is None else tuple(name.partition("/") for name in sorted(names))
-        self._first: weakref.WeakValueDictionary[object, DeviceKind] = weakref.WeakValueDictionary()
-        self._shapes: dict[object, int] = {}
+        self._numbers: dict[object, int] = {}
+        self._alike: dict[object, InventoryView] = {}
+        self._views: weakref.WeakKeyDictionary[Inventory, InventoryView] = weakref.WeakKeyDictionary()
+        self._spots = 0
 
-    def of(self, kind: DeviceKind) -> DeviceKind:
-        """The first kind of device that was seen and is equal to this one for the demand."""
-        if self._names is None or not kind.is_ordinary:
-            return kind
-        if self not in kind.like:
-            # The kind itself keeps the answer, so that both go when the last such device is gone: with None for itself,
-            # or it would never go.
-            first = self._first.setdefault(self._looks(kind, self._names), kind)
-            kind.like[self] = first if first is not kind else None
-        return kind.like[self] or kind
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        looks = _BYTES_PER_LOOK * (len(self._numbers) + len(self._alike))
+        return looks + _BYTES_PER_INVENTORY * len(self._views) + 16 * self._spots
 
-    def shape_of(self, inventory: Inventory) -> int:
-        """A number: equal for inventories in which every search ends in the same places, if their use is equal."""
-        shape = inventory.shapes.get(self)
-        if shape is None:
-            if len(self._shapes) > _SHAPES_KEPT:
-                self._shapes.clear()  # numbers never come again, so at worst a search is repeated
-            key = tuple(pool.shape(self.of) for pool in inventory.pools)
-            shape = self._shapes.get(key)
-            if shape is None:
-                shape = self._shapes[key] = next(self._numbers)
-            inventory.shapes[self] = shape
-        return shape
+    def number_of(self, kind: DeviceKind) -> int:
+        looks = self._looks(kind)
+        number = self._numbers.get(looks)
+        if number is None:
+            if len(self._numbers) >= _MOST_KEPT:
+                self._numbers.clear()
+            number = self._numbers[looks] = next(self._count)
+        return number
 
-    def _looks(self, kind: DeviceKind, names: tuple[tuple[str, str, str], ...]) -> object:
+    def view(self, inventory: Inventory) -> InventoryView:
+        view = self._views.get(inventory)
+        if view is None:
+            view = self._views[inventory] = self._view_like(
+                array("q", (self.number_of(spot.kind) for spot in inventory.spots)),
+                tuple(pool.outline for pool in inventory.pools),
+            )
+        return view
+
+    def _view_like(self, numbers: array[int], pools: tuple[object, ...]) -> InventoryView:
+        key = numbers.tobytes(), pools
+        view = self._alike.get(key)
+        if view is None:
+            if len(self._alike) >= _MOST_KEPT:
+                self._alike.clear()
+            view = self._alike[key] = InventoryView(next(self._count), numbers)
+            self._spots += len(numbers)
+        return view
+
+    def _looks(self, kind: DeviceKind) -> object:
         attributes = kind.device.attributes
-        seen: list[DeviceAttribute | None] = []
-        for domain, slash, name in names:
+        if self._names is None or not kind.is_ordinary:
+            return kind.frame, _encode(attributes)
+        seen = []
+        for domain, slash, name in self._names:
             seen.append(attributes.get(f"{domain}{slash}{name}"))
-            seen.append(attributes.get(name) if domain == kind.driver else None)
+            seen.append(attributes.get(name) if domain == kind.frame.driver else None)
         return kind.frame, tuple(seen)

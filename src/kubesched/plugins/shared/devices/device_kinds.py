@@ -1,4 +1,4 @@
-"""What tells one device from another, but for its name: devices that are alike are looked at once."""
+"""What tells one device from another, but for its name."""
 
 from __future__ import annotations
 
@@ -28,32 +28,17 @@ class KindCapacity(NamedTuple):
     policy: CapacityPolicy | None
 
 
-class DeviceKind:
-    """All of a device that its being chosen can depend on. Compared by identity: alike devices share one."""
+UNKNOWN = ("unknown", "")
+"""An attribute of a type that constraints do not know: a list, say."""
 
-    __slots__ = (
-        "__weakref__",
-        "capacity",
-        "consumes",
-        "device",
-        "driver",
-        "frame",
-        "is_ordinary",
-        "is_shared",
-        "like",
-        "taints",
-    )
 
-    def __init__(self, driver: str, device: Device, frame: bytes, features: Features = DEFAULT_FEATURES) -> None:
+class DeviceFrame:
+    """All of a device that its being chosen can depend on, but for attributes. By identity: equal ones are one."""
+
+    __slots__ = ("__weakref__", "capacity", "consumes", "driver", "is_shared", "taints")
+
+    def __init__(self, driver: str, device: Device, features: Features = DEFAULT_FEATURES) -> None:
         self.driver = driver
-        self.like: dict[object, DeviceKind | None] = {}
-        """By who looks, the first kind that this one is equal to; None if that is this one."""
-        self.frame = frame
-        """Equal for kinds that differ in nothing but attributes."""
-        self.is_ordinary = _is_ordinary(device)
-        """Whether no attribute is such that every expression would break on it, or take longer because of it."""
-        self.device = device
-        """One such device."""
         self.is_shared = device.allow_multiple_allocations and features.device_capacity
         self.capacity = {
             name: KindCapacity(
@@ -70,33 +55,47 @@ class DeviceKind:
         )
         self.taints: tuple[DeviceTaint, ...] = device.taints if features.device_taints else ()
 
+
+class DeviceKind:
+    """A device as selectors and constraints see it. There are as many as devices, so it has nothing of its own."""
+
+    __slots__ = ("device", "frame")
+
+    def __init__(self, frame: DeviceFrame, device: Device) -> None:
+        self.frame = frame
+        self.device = device
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether no attribute is such that every expression would break on it, or take longer because of it."""
+        return _is_ordinary(self.device)
+
     def attribute(self, name: str) -> tuple[str, AttributeValue] | None:
         """The value of an attribute by its full name; an own attribute of the driver may go without the domain."""
         found = self.device.attributes.get(name)
         if found is None:
             domain, slash, own = name.partition("/")
-            if slash and domain == self.driver:
+            if slash and domain == self.frame.driver:
                 found = self.device.attributes.get(own)
-        return None if found is None else found.typed
+        return None if found is None else found.typed or UNKNOWN
 
 
 class DeviceKinds:
-    """Finds or makes the kind of a device. A kind lives as long as it is used."""
+    """Makes the kind of a device, with the frame that it shares with others. A frame lives as long as it is used."""
 
     def __init__(self, features: Features = DEFAULT_FEATURES) -> None:
         self._features = features
-        self._known: weakref.WeakValueDictionary[bytes, DeviceKind] = weakref.WeakValueDictionary()
+        self._frames: weakref.WeakValueDictionary[bytes, DeviceFrame] = weakref.WeakValueDictionary()
         self._encode = msgspec.json.Encoder().encode
 
     def of(self, driver: str, device: Device) -> DeviceKind:
-        frame = self._encode(
+        key = self._encode(
             (driver, device.capacity, device.consumes_counters, device.taints, device.allow_multiple_allocations)
         )
-        fingerprint = frame + self._encode(device.attributes)
-        found = self._known.get(fingerprint)
-        if found is None:
-            found = self._known[fingerprint] = DeviceKind(driver, device, frame, self._features)
-        return found
+        frame = self._frames.get(key)
+        if frame is None:
+            frame = self._frames[key] = DeviceFrame(driver, device, self._features)
+        return DeviceKind(frame, device)
 
 
 def _is_ordinary(device: Device) -> bool:

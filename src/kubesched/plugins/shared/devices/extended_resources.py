@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kubesched.api.devices import IMPLICIT_PREFIX, DeviceClass
-from kubesched.api.pod import Pod
-from kubesched.api.requests import is_extended, pod_requests
+from kubesched.api.requests import is_extended
 from kubesched.framework.cycle import Cycle
 from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import PodFacts
 
 
 class ServedResources:
@@ -40,11 +40,12 @@ class ServedResources:
 
 def extended_resources(cycle: Cycle) -> frozenset[str]:
     """The extended resources that the pod asks for; worked out once per equivalence class."""
-    return cycle.facts.without_node_names.derived(_extended_resources_of, cycle.pod)
+    facts = cycle.facts.without_node_names
+    return facts.derived(_extended_resources_of, facts)
 
 
-def _extended_resources_of(pod: Pod) -> frozenset[str]:
-    return frozenset(name for name, asked in pod_requests(pod).items() if asked.amount and may_be_served(name))
+def _extended_resources_of(facts: PodFacts) -> frozenset[str]:
+    return frozenset(name for name, amount, _ in facts.amounts if amount and may_be_served(name))
 
 
 def served_by_devices(cycle: Cycle) -> frozenset[str]:

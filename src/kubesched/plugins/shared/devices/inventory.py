@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,7 +12,16 @@ from kubesched.config.features import Features
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKinds
 from kubesched.plugins.shared.devices.ledger import Ledger, PoolUse
-from kubesched.plugins.shared.devices.pools import DevicePool, PoolId, Reach, SliceIndex, Spot, build_pool, newest
+from kubesched.plugins.shared.devices.pools import (
+    DevicePool,
+    PoolId,
+    Reach,
+    SliceIndex,
+    Spot,
+    build_pool,
+    is_ignored,
+    newest,
+)
 from kubesched.state.changes import ChangeLog, ChangeReader
 from kubesched.state.cluster import ClusterState
 
@@ -26,6 +35,8 @@ class DeviceUse(NamedTuple):
     """By spot that is shared: what is consumed of its capacities, in billionths."""
     counters: tuple[tuple[int, ...], ...]
     """Per pool what is left of its counters; may be less than nothing."""
+    shares: tuple[int, ...] = ()
+    """The spots of which shares are held, with or without any capacity."""
 
 
 class Inventory:
@@ -35,8 +46,6 @@ class Inventory:
         self.pools = pools
         self.replaced = replaced
         """Pools of which the node sees only slices that are being replaced elsewhere, so that it cannot use them."""
-        self.shapes: dict[object, int] = {}
-        """See `DeviceEquivalence.shape_of`."""
         self._use: DeviceUse | None = None
         self._versions: tuple[tuple[PoolUse, int], ...] = ()
 
@@ -71,21 +80,24 @@ class Inventory:
         busy, position = 0, 0
         consumed: list[tuple[int, tuple[tuple[str, int], ...]]] = []
         counters: list[tuple[int, ...]] = []
+        shares: list[int] = []
         for pool, use in zip(self.pools, uses):
             if not pool.is_usable:
                 counters.append(())
                 continue
-            for spot in pool.spots if use.exclusive or use.capacity else ():
+            for spot in () if use.is_empty else pool.spots:
                 name = spot.device.name
                 if name in use.exclusive:
                     busy |= 1 << position
                 if name in use.capacity:
                     consumed.append((position, tuple(sorted(use.capacity[name].items()))))
+                if name in use.shares:
+                    shares.append(position)
                 position += 1
-            if not use.exclusive and not use.capacity:
+            if use.is_empty:
                 position += len(pool.spots)
             counters.append(tuple(_left(pool, use).values()))
-        return DeviceUse(busy, tuple(consumed), tuple(counters))
+        return DeviceUse(busy, tuple(consumed), tuple(counters), tuple(shares))
 
 
 def _left(pool: DevicePool, use: PoolUse) -> dict[CounterName, int]:
@@ -93,8 +105,8 @@ def _left(pool: DevicePool, use: PoolUse) -> dict[CounterName, int]:
     if left:
         devices = [*((spot.device.name, spot.kind) for spot in pool.spots), *pool.elsewhere]
         for name, kind in devices:
-            if kind.consumes and use.is_allocated(name):
-                for counter, nano in kind.consumes:
+            if kind.frame.consumes and use.is_allocated(name):
+                for counter, nano in kind.frame.consumes:
                     left[counter] -= nano
     return left
 
@@ -105,13 +117,13 @@ class _PublishedSlice:
     def __init__(self, slice_: ResourceSlice, features: Features) -> None:
         spec = slice_.spec
         self.slice = slice_
-        self._is_hidden = not features.device_partitions and (
-            spec.per_device_node_selection or bool(spec.shared_counters)
+        self._is_hidden = is_ignored(slice_, features) or (
+            not features.device_partitions and (spec.per_device_node_selection or bool(spec.shared_counters))
         )
         """Whether no node sees it: it needs a feature that is off. Its pool is not whole without it, though."""
         self.pool: PoolId = (spec.driver, spec.pool.name)
-        self.is_for_all_nodes = bool(spec.shared_counters)
-        """Counters are needed wherever a device draws from them."""
+        self.is_for_all_nodes = bool(spec.shared_counters) and not features.release.counters_by_node
+        """Counters are needed wherever a device draws from them; if they are by node, `build_pool` looks for them."""
         self.local_to = "" if self.is_for_all_nodes or self._is_hidden else spec.node_name or ""
         self._reach = Reach(spec)
         per_device = spec.per_device_node_selection
@@ -155,6 +167,10 @@ class Inventories:
         self._built: dict[PoolId, dict[object, DevicePool | None]] = {}
         self._rows: list[Inventory] = []
         self._rows_of_pool: dict[PoolId, set[int]] = {}
+        self._stale: dict[int, None] = {}
+        """Rows that are still to be built, in order."""
+        self._wide_slices: dict[int, list[_PublishedSlice]] = {}
+        """What such a row sees of slices for several nodes, if that was found out for all rows at once."""
         self._alike: dict[tuple[object, ...], Inventory] = {}
         """By the identity of their pools, and those that are replaced: inventories that many nodes have."""
         self._nothing = Inventory(())
@@ -164,23 +180,27 @@ class Inventories:
     def of(self, row: int) -> Inventory:
         return self._rows[row]
 
-    def forget_shapes(self) -> None:
-        """They will not be asked for again."""
-        for inventory in self._rows:
-            inventory.shapes.clear()
+    def refresh(self, row_built: Callable[[], None] = lambda: None) -> None:
+        """Follow what has changed in slices, in nodes, and in the use of devices.
 
-    def refresh(self) -> None:
-        """Follow what has changed in slices, in nodes, and in the use of devices."""
+        `row_built` is called after each row; if it raises, the next call goes on with the row after that.
+        """
         self._ledger.refresh()
         stale = self._follow_slices()
-        table = self._state.nodes
+        size = self._state.nodes.size
         rows = self._node_changes.read()
-        if rows is None or stale is None or len(self._rows) > table.size:
-            self._rebuild_all()
+        if rows is None or stale is None or len(self._rows) > size:
+            self._begin_anew()
         else:
-            stale.update(rows)
-            for row in sorted(stale | set(range(len(self._rows), table.size))):
-                self._rebuild(row)
+            for row in sorted({*stale, *rows, *range(len(self._rows), size)}):
+                self._stale[row] = None
+                self._wide_slices.pop(row, None)
+        self._rows += [self._nothing] * (size - len(self._rows))
+        while self._stale:
+            row = next(iter(self._stale))
+            self._rebuild(row)
+            del self._stale[row]
+            row_built()
         self._follow_use()
 
     def _follow_use(self) -> None:
@@ -208,32 +228,31 @@ class Inventories:
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def _rebuild_all(self) -> None:
-        table = self._state.nodes
-        wide: list[list[_PublishedSlice]] = [[] for _ in range(table.size)]
+    def _begin_anew(self) -> None:
+        size = self._state.nodes.size
+        if len(self._rows) > size:
+            self._rows, self._rows_of_pool = [], {}
+            self.changes.all_changed()
+        self._alike.clear()
+        self._stale = dict.fromkeys(range(size))
+        self._wide_slices = {row: [] for row in self._stale}
         nodes = Nodes(self._state)
         for one in self._slices.wide:
             for row in one.rows(nodes):
-                wide[row].append(one)
-        self._rows_of_pool.clear()
-        self._alike.clear()
-        self._rows = [self._nothing] * table.size
-        for row in range(table.size):
-            node = table.nodes[row]
-            if node is not None:
-                self._set(row, self._build(node, [*self._slices.local.get(node.name, ()), *wide[row]]))
-        self.changes.all_changed()
+                self._wide_slices[row].append(one)
 
     def _rebuild(self, row: int) -> None:
-        if row == len(self._rows):
-            self._rows.append(self._nothing)
         node = self._state.nodes.nodes[row]
         inventory = self._nothing
+        wide = self._wide_slices.pop(row, None)
         if node is not None:
-            wide = [one for one in self._slices.wide if one.is_seen_from(node)]
+            if wide is None:
+                wide = [one for one in self._slices.wide if one.is_seen_from(node)]
             inventory = self._build(node, [*self._slices.local.get(node.name, ()), *wide])
-        self._set(row, inventory)
-        self.changes.record(row)
+        before = self._rows[row]
+        if (inventory.pools, inventory.replaced) != (before.pools, before.replaced):
+            self._set(row, inventory)
+            self.changes.record(row)
 
     def _set(self, row: int, inventory: Inventory) -> None:
         for pool_id in self._rows[row].pool_ids:

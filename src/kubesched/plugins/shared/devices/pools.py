@@ -7,6 +7,7 @@ incomplete, one whose slices contradict each other is invalid; no device is take
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -180,12 +181,12 @@ class DevicePool:
         """Pools with devices that take a while to be ready are tried after all others."""
         return any(spot.device.binding_conditions for spot in self.spots)
 
-    def shape(self, like: Callable[[DeviceKind], DeviceKind]) -> tuple[object, ...]:
-        """Equal for pools in which every search ends in the same places, for a demand to which some kinds are equal."""
-        spots = tuple(
-            (like(spot.kind), spot.is_reachable, spot.is_withheld, spot.alternative_nodes) for spot in self.spots
-        )
-        return self.driver, self.is_incomplete, bool(self.fault), spots, tuple(self.counters)
+    @property
+    def outline(self) -> tuple[object, ...]:
+        """Equal for pools in which every search ends in the same places, if their devices look alike to the demand."""
+        spots = ((spot.is_reachable, spot.is_withheld, spot.alternative_nodes) for spot in self.spots)
+        runs = tuple((like, sum(1 for _ in run)) for like, run in groupby(spots))
+        return self.driver, self.is_incomplete, bool(self.fault), runs, tuple(self.counters)
 
 
 def newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
@@ -219,15 +220,21 @@ def build_pool(
         every = list(everywhere)
         if any(other.spec.pool.generation > generation for other in every):
             return None  # the driver is replacing this generation
-        current = [other for other in every if other.spec.pool.generation == generation]
+        current = [
+            other for other in every if other.spec.pool.generation == generation and not is_ignored(other, features)
+        ]
         if len(current) != wanted:
             return DevicePool(pool_id, is_incomplete=True)
         names = {one.name for one in seen}
         unseen = [other for other in current if other.name not in names]
     in_order = sorted(zip(seen, reachable), key=lambda pair: pair[0].name)
+    counting = [one for one, _ in in_order]
+    if features.release.counters_by_node and features.device_partitions:
+        counting += [other for other in unseen if other.spec.shared_counters]
+        unseen = [other for other in unseen if not other.spec.shared_counters]
     counters: dict[CounterName, int] = {}
     sets: set[str] = set()
-    for one, _ in in_order:
+    for one in counting:
         for counter_set in one.spec.shared_counters:
             if counter_set.name in sets:
                 return DevicePool(pool_id, fault=f"duplicate counter set name {counter_set.name}")
@@ -246,6 +253,13 @@ def build_pool(
     consumers = [*(spot.device for spot in spots), *(device for other in unseen for device in other.spec.devices)]
     fault = _duplicate(spots) or (features.device_partitions and _unknown_counter(consumers, sets, counters))
     return DevicePool(pool_id, fault=fault) if fault else DevicePool(pool_id, spots, counters, elsewhere)
+
+
+def is_ignored(slice_: ResourceSlice, features: Features) -> bool:
+    """Whether nobody counts on a slice, since the release knows of a feature that it needs, and that is off."""
+    return features.release.compatibility_groups_refused and any(
+        used.compatibility_groups for device in slice_.spec.devices for used in device.consumes_counters
+    )
 
 
 def _spot(device: Device, kinds: DeviceKinds, slice_: ResourceSlice, features: Features, *, is_reachable: bool) -> Spot:

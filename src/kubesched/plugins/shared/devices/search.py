@@ -6,6 +6,7 @@ that every combination is tried once. The first solution is taken; nothing is op
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ class Chosen(NamedTuple):
     amounts: Amounts | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class FoundDevices:
     """A solution: the devices of each claim, in the order in which they were chosen."""
 
@@ -61,8 +62,11 @@ class Search:
         self._demand = demand
         self._inventory = inventory
         self._spots = inventory.spots
+        self._numbers = demand.likeness.view(inventory).numbers
         self._busy = use.busy
+        self._order_matters = demand.order_matters
         self._consumed = {spot: dict(amounts) for spot, amounts in use.consumed}
+        self._shares = use.shares if demand.features.release.every_share_counts else ()
         self._left: list[dict[CounterName, int]] = [
             dict(zip(pool.counters, left)) for pool, left in zip(inventory.pools, use.counters)
         ]
@@ -118,7 +122,7 @@ class Search:
             raise AllocationError(words, claim=number)
         constraints: list[AttributeConstraint] = []
         for position, asked in enumerate(claim.spec.devices.constraints):
-            constraint = begin(asked, knows_distinct=not self._demand.features.has_plain_devices)
+            constraint = begin(asked, self._demand.features)
             if constraint is None:
                 words = f"claim {{claim}}, constraint #{position}: empty constraint (unsupported constraint type?)"
                 raise AllocationError(words, claim=number)
@@ -126,9 +130,12 @@ class Search:
         self._constraints.append(constraints)
 
     def _count(self, wanted: RequestDemand) -> int:
+        name = escaped(wanted.alternative or wanted.request)
+        if wanted.is_refused:
+            words = f"claim {{claim}}, request {name}: cannot handle request with derived attributes"
+            raise AllocationError(f"{words}, the feature is disabled", claim=wanted.claim)
         if not wanted.takes_all:
             return wanted.count
-        name = escaped(wanted.alternative or wanted.request)
         where = f"claim {{claim}}, request {name}: asks for all devices, but resource pool {{pool}} is currently"
         found: list[int] = []
         first = 0
@@ -138,7 +145,7 @@ class Search:
                 raise AllocationError(f"{where} {fault}", claim=wanted.claim, pool=position)
             for spot in range(first, first + len(pool.spots)):
                 self._time.step()
-                if self._suits(wanted, spot):
+                if self._suits(wanted, spot, of_all=True):
                     found.append(spot)
             first += len(pool.spots)
         self._devices_of[wanted] = found
@@ -186,8 +193,9 @@ class Search:
         if len(self._results[claim]) + count - got > MOST_DEVICES:
             raise _TooManyDevices
         blocked = self._blocked(claim, wanted)
+        failed: set[Hashable] = set()
         for spot in range(self._spot_ahead(start), len(self._spots)) if of_all is None else (of_all[got],):
-            if of_all is None and blocked >> spot & 1:
+            if of_all is None and (blocked >> spot & 1 or self._likes_of(spot) in failed):
                 continue
             done = taken = False
             try:
@@ -203,7 +211,15 @@ class Search:
                     self._give_back(claim, wanted, spot)
             if done:
                 return True
+            if taken and not wanted.has_admin_access:
+                failed.add(self._likes_of(spot))
         return False
+
+    def _likes_of(self, spot: int) -> Hashable:
+        """Equal for devices that are free and the same to all requests: where one leads nowhere, so do the others."""
+        if self._is_shared(spot) or self._order_matters:
+            return spot
+        return self._numbers[spot], self._inventory.pool_of[spot]
 
     def _alternative_ahead(self) -> tuple[int, bool]:
         ahead = self._ahead.pop() if self._ahead else (0, True)
@@ -226,16 +242,20 @@ class Search:
             blocked |= taken
         return blocked
 
-    def _suits(self, wanted: RequestDemand, spot: int) -> bool:
+    def _suits(self, wanted: RequestDemand, spot: int, *, of_all: bool = False) -> bool:
         """Whether the request may have the device, whichever claim has it now."""
         place = self._spots[spot]
-        if place.is_withheld:
+        if place.is_withheld or not wanted.selects(place.kind, self._numbers[spot], self._time, spot):
             return False
-        return wanted.selects(place.kind, self._time) and place.is_reachable and self._has_room(wanted, spot)
+        if not place.is_reachable:
+            return False
+        if of_all and self._demand.features.release.all_means_all:
+            return not isinstance(wanted.amounts(place.kind, spot, "{device_name}"), str)
+        return self._has_room(wanted, spot)
 
     def _has_room(self, wanted: RequestDemand, spot: int) -> bool:
         kind = self._spots[spot].kind
-        amounts = wanted.amounts(kind)
+        amounts = wanted.amounts(kind, spot)
         if isinstance(amounts, str):
             return False
         consumed, shared = self._consumed.get(spot), self._shared.get(spot)
@@ -244,7 +264,7 @@ class Search:
         for name, amount in amounts.items():
             total = amount.nano + (consumed.get(name, 0) if consumed else 0)
             total += sum(share[name].nano for share in shared) if shared else 0
-            if total > kind.capacity[name].nano:
+            if total > kind.frame.capacity[name].nano:
                 return False
         return True
 
@@ -253,9 +273,9 @@ class Search:
         kind = self._spots[spot].kind
         if must and self._blocked(claim, wanted) >> spot & 1:
             return False
-        if kind.consumes and not self._demand.features.device_partitions:
+        if kind.frame.consumes and not self._demand.features.device_partitions:
             return False
-        draws = bool(kind.consumes) and not (kind.is_shared and (spot in self._consumed or spot in self._shared))
+        draws = bool(kind.frame.consumes) and not (kind.frame.is_shared and self._is_shared(spot))
         if draws and not self._draw(spot):
             return False
         if wanted.kept_away_by(kind) is not None:
@@ -278,7 +298,7 @@ class Search:
             self._put_back(spot, draws)
             return False
         amounts: Amounts | None = None
-        if kind.is_shared:
+        if kind.frame.is_shared:
             found = wanted.amounts(kind)
             assert not isinstance(found, str)
             amounts = found
@@ -288,6 +308,10 @@ class Search:
         self._drawn.append(draws)
         self._results[claim].append(Chosen(wanted, spot, amounts))
         return True
+
+    def _is_shared(self, spot: int) -> bool:
+        """Whether shares of the device are held: its counters were drawn from for the first of them."""
+        return spot in self._consumed or spot in self._shared or spot in self._shares
 
     def _give_back(self, claim: int, wanted: RequestDemand, spot: int) -> None:
         chosen = self._results[claim].pop()
@@ -315,7 +339,7 @@ class Search:
     def _draw(self, spot: int) -> bool:
         """Take from the counters of the pool what the device needs; False if then there were too little of any."""
         left = self._left[self._inventory.pool_of[spot]]
-        for counter, nano in self._spots[spot].kind.consumes:
+        for counter, nano in self._spots[spot].kind.frame.consumes:
             left[counter] -= nano
         if all(nano >= 0 for nano in left.values()):
             return True
@@ -325,5 +349,5 @@ class Search:
     def _put_back(self, spot: int, drawn: bool) -> None:
         if drawn:
             left = self._left[self._inventory.pool_of[spot]]
-            for counter, nano in self._spots[spot].kind.consumes:
+            for counter, nano in self._spots[spot].kind.frame.consumes:
                 left[counter] += nano

@@ -1,0 +1,96 @@
+"""How many copies of one pod fit, without placing them: room per row, and topologies where copies keep others away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.framework.copy_limits import PLENTY, CopyLimit, NestedDomains
+from kubesched.state.columns import Int32, Int64
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRoom:
+    """What the filters of a profile say about copies of one pod that come one after another."""
+
+    rows: Int64
+    """How many each row has room for by itself."""
+    limits: tuple[CopyLimit, ...] = ()
+
+    def total(self) -> int | None:
+        """How many fit in all; None where that depends on which nodes are taken first, or has no end."""
+        counts = self.counts()
+        return counts[0] if counts is not None and counts[0] == counts[1] else None
+
+    def counts(self) -> tuple[int, int] | None:
+        """The fewest and the most that fit, as nodes are taken in one order or another; None if that is not known."""
+        apart = sorted((each for each in self.limits if not each.max_skew), key=lambda each: -int(each.ids.max()))
+        spread = [each for each in self.limits if each.max_skew]
+        if len(spread) > 2:
+            return None
+        taking = self.rows > 0
+        room = self.rows[taking]
+        if (room >= PLENTY).any():
+            return None
+        columns = [each.ids[taking] for each in (*apart, *spread)]
+        for i in range(len(apart)):
+            merged = _one_per_domain(room, columns[i:])
+            if merged is None:
+                return None
+            room, columns[i:] = merged
+        if len(spread) == 2:
+            return _nested(spread, columns[-2:], room)
+        count = _evenly(spread[0], columns[-1], room) if spread else int(room.sum())
+        return count, count
+
+    def on_row(self, row: int) -> int:
+        """How many fit on one row, if all of them come there."""
+        most = int(self.rows[row])
+        for each in self.limits:
+            domain = int(each.ids[row])
+            if domain < 0:
+                continue
+            most = min(most, _in_one_domain(each, domain))
+        return most
+
+
+def _one_per_domain(room: Int64, columns: Sequence[Int32]) -> tuple[Int64, list[Int32]] | None:
+    """Rows of one domain of the first column as one, with room for one copy; None if the others cut through it."""
+    inside = columns[0] >= 0
+    _, first, of_row = np.unique(columns[0][inside], return_index=True, return_inverse=True)
+    merged = []
+    for column in columns:
+        here = column[inside]
+        if (here != here[first][of_row]).any():
+            return None
+        merged.append(np.concatenate((column[~inside], here[first])))
+    return np.concatenate((room[~inside], np.ones(len(first), dtype=np.int64))), merged
+
+
+def _nested(limits: Sequence[CopyLimit], columns: Sequence[Int32], room: Int64) -> tuple[int, int] | None:
+    """Of two constraints, the one with fewer domains is the outer one."""
+    outer, inner = sorted(range(2), key=lambda i: len(np.unique(columns[i])))
+    nested = NestedDomains.of(limits[outer], limits[inner], (columns[outer], columns[inner]), room)
+    return nested.counts() if nested is not None else None
+
+
+def _evenly(limit: CopyLimit, ids: Int32, room: Int64) -> int:
+    """The fullest that domains get: the one that is full first holds the others back."""
+    assert limit.pods is not None
+    here = np.zeros(len(limit.pods), dtype=np.int64)
+    np.add.at(here, ids, room)
+    return int(np.clip(limit.fewest(limit.pods + here) + limit.max_skew - limit.pods, 0, here).sum())
+
+
+def _in_one_domain(limit: CopyLimit, domain: int) -> int:
+    """How many a domain takes while all others stay as they are."""
+    if not limit.max_skew:
+        return 1
+    assert limit.pods is not None
+    assert limit.counted is not None
+    others = limit.counted[:-1].copy()
+    others[domain] = False
+    fewest = 0 if limit.lacks_domains else int(limit.pods[:-1][others].min(initial=PLENTY))
+    return max(fewest + limit.max_skew - int(limit.pods[domain]), 0)
