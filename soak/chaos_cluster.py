@@ -14,8 +14,8 @@ import uvloop
 from tests.unit.kube.certificates import Authority, server_context
 
 from kubesched.api.kinds import WATCHED
-from kubesched.sandbox.http import Server, kubeconfig, write_kubeconfig
 from kubesched.scheduler import garbage
+from kubesched_sandbox.http import Server, kubeconfig, write_kubeconfig
 from soak.balancer import Balancer
 from soak.cluster import Cluster, obey_until_stdin_ends
 from soak.odd_objects import ODD, example, paths, spoilt

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, NODES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Object, Resource
-from kubesched.sandbox.nodes.manifests import DRIVER, DURATION, node_manifest
+from kubesched_sandbox.nodes.manifests import DRIVER, DURATION, node_manifest
 
 NODES_KEPT = 40
 APPS = 8

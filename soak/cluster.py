@@ -13,12 +13,12 @@ from typing import Any
 import uvloop
 
 from kubesched.api.kinds import NODES, PODS, RESOURCE_CLAIMS, Object
-from kubesched.sandbox.api import Api, bootstrap
-from kubesched.sandbox.http import Server
-from kubesched.sandbox.nodes import HollowNodes, publish_gpus
-from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
-from kubesched.sandbox.store import Store
 from kubesched.scheduler import garbage
+from kubesched_sandbox.api import Api, bootstrap
+from kubesched_sandbox.http import Server
+from kubesched_sandbox.nodes import HollowNodes, publish_gpus
+from kubesched_sandbox.reconcilers import Runner, standard_reconcilers
+from kubesched_sandbox.store import Store
 from soak.churn import FITS_NOWHERE, GPUS, Churn
 from soak.referee import Referee
 
@@ -60,7 +60,7 @@ class Cluster:
 
     def _add_node(self, node: Object) -> None:
         self._hollow.add([node])
-        publish_gpus(self.api, [node["metadata"]["name"]], GPUS)
+        publish_gpus(self.api, {node["metadata"]["name"]: GPUS})
 
     async def _keep_churning(self) -> None:
         while True:

@@ -10,8 +10,8 @@ import msgspec
 from kubesched.api.kinds import PODS, Object
 from kubesched.kube.client import MERGE_PATCH, Client
 from kubesched.kube.errors import ApiStatusError, KubeError
-from kubesched.sandbox.api import ApiEvent
-from kubesched.sandbox.nodes.manifests import DURATION, seconds_in
+from kubesched_sandbox.api import ApiEvent
+from kubesched_sandbox.nodes.manifests import DURATION, seconds_in
 
 _GOES_AFTER = 0.5
 _PAUSE = 1.0

@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.kinds import Object, Resource
 from kubesched.kube.client import Client
 from kubesched.kube.errors import ApiStatusError, KubeError
-from kubesched.sandbox.api import ApiEvent
+from kubesched_sandbox.api import ApiEvent
 
 _SILENCE = 120.0
 _PAUSE = 0.2

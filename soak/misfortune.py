@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 import msgspec
 from bench.processes import ApiServer
 
-from kubesched.sandbox.http import Rule
+from kubesched_sandbox.http import Rule
 
 _PALETTE = (
     Rule(what="drop-watch", probability=0.01),

@@ -12,8 +12,8 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEVICE_CLASSES, NODES, RESOURCE_SLICES, Object, Resource
 from kubesched.kube.client import MERGE_PATCH, Client
 from kubesched.kube.errors import ApiStatusError
-from kubesched.sandbox.api.selecting import selection
-from kubesched.sandbox.nodes.manifests import gpu_class, gpu_slice
+from kubesched_sandbox.api.selecting import selection
+from kubesched_sandbox.nodes.manifests import gpu_class, gpu_slice
 from soak.churn import GPUS
 from soak.mirror import Mirror
 

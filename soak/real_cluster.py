@@ -24,7 +24,7 @@ from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import UnreachableError
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport
-from kubesched.sandbox.api import ApiEvent
+from kubesched_sandbox.api import ApiEvent
 from soak.balancer import Balancer
 from soak.churn import Churn
 from soak.cluster import STEPS_PER_SECOND, obey_until_stdin_ends, state_of

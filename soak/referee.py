@@ -8,7 +8,7 @@ from typing import Any
 
 from kubesched.api.kinds import NODES, RESOURCE_CLAIMS, Object
 from kubesched.api.quantity import parse_quantity
-from kubesched.sandbox.api import ApiEvent
+from kubesched_sandbox.api import ApiEvent
 
 _RESOURCES = ("cpu", "memory", "pods")
 Amounts = dict[str, int]

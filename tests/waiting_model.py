@@ -1,53 +1,91 @@
 """Random histories of a cluster, and the question whether a pod waits that a scheduler started afresh would bind.
 
-A history is a list of steps; a step is a verb with small numbers. A step that makes no sense at its moment does
-nothing, so any part of a history is a history: what is found can be made smaller by leaving steps out.
+A history is a list of steps (`waiting_steps.py`); any part of a history is a history, so what is found can be made
+smaller by leaving steps out. It happens to a scheduler that is driven step by step, or to one on its event loop in
+virtual time, with a watch that lags behind.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
-from tests.unit.scheduler.group_world import ALL_GATES, GroupWorld, make_gang
+from tests import virtual_time
+from tests.unit.scheduler.group_world import ALL_GATES, GroupWorld
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
+from tests.unit.scheduler.test_pod_group_turns import MemoryExtender
+from tests.waiting_steps import CLOSED, DOOR, ClusterSteps, Verb
 
-from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.pod_groups import PodGroup
-from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.config.features import DEFAULT_FEATURES
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.decision import Decision
+from kubesched.framework.extender import AnswersMissingError, Filtered
+from kubesched.framework.plugin import PermitPlugin
+from kubesched.framework.status import Code, Status
+from kubesched.scheduler.attempt.attempt import Asking, Paused
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
+from kubesched.scheduler.groups.group_queue import GroupQueue
+from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
+from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder
 
 Step = tuple[Any, ...]
 
-NODES, PODS, GROUPS = 4, 9, 2
 FOREVER = 1e12
 """Seconds: no pod is tried again merely because it has waited for long."""
+_SETTLES_WITHIN = 45
+"""Seconds, more than any backoff."""
 
-BASE = ("node", "node", "node gone", "pod", "pod", "pod", "pod gone", "try", "try", "decide", "finish", "wait")
+BASE = (
+    *("node", "node", "node gone", "pod", "pod", "pods", "pod gone", "terminate"),
+    *("try", "try", "decide", "finish", "wait"),
+)
 MIXTURES: dict[str, tuple[str, ...]] = {
     "plain": BASE,
-    "priorities": (*BASE, "priority", "priority"),
+    "priorities": (*BASE, "priority", "priority", "graceful", "end"),
     "affinity": (*BASE, "affinity", "affinity", "relabel"),
     "spread": (*BASE, "spread", "spread", "relabel"),
-    "nominations": (*BASE, "nominate", "nominate"),
-    "resizes": (*BASE, "resize"),
-    "other schedulers": (*BASE, "foreign", "foreign"),
-    "devices": (*BASE, "slice", "slice", "device", "device", "claim gone"),
+    "nominations": (*BASE, "nominate", "nominate", "never", "priority", "resize", "gated", "open"),
+    "resizes": (*BASE, "resize", "resize", "priority", "nominate", "never"),
+    "other schedulers": (*BASE, "foreign", "foreign", "foreign", "nominate", "never"),
+    "devices": (*BASE, "slice", "slice", "device", "device", "claim gone", "nominate", "resize"),
+    "volumes": (
+        *BASE,
+        *("storage class", "volume", "volume", "claim", "claim", "claim", "stateful", "stateful", "stateful"),
+        *("storage gone", "priority"),
+    ),
     "gates": (*BASE, "gated", "open"),
-    "groups": (*BASE, "group", "group", "member", "member", "member", "group gone", "gated member", "open"),
+    "groups": (
+        *BASE,
+        *("group", "group", "group gone", "member", "member", "member", "member gone", "gated member", "open"),
+    ),
+    "extenders": (*BASE, "relabel node", "relabel node", "priority"),
+    "permit": (*BASE, "door", "door", "allow", "deny", "priority"),
     "all": (
         *BASE,
-        *("priority", "affinity", "spread", "relabel", "nominate", "resize", "foreign"),
-        *("slice", "device", "gated", "open"),
+        *("priority", "affinity", "spread", "relabel", "nominate", "resize", "foreign", "never"),
+        *("graceful", "end"),
+        *("slice", "device", "gated", "open", "storage class", "volume", "claim", "claim", "stateful", "stateful"),
     ),
 }
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a history happens: to which scheduler, and how that is driven."""
+
+    batched: bool = True
+    on_loop: bool = False
+
+
+WAYS = {f"{mode}{loop}": Way(mode == "batched", bool(loop)) for loop in ("", " loop") for mode in ("batched", "parity")}
 
 
 def random_history(seed: int, mixture: str, longest: int = 40) -> list[Step]:
@@ -59,225 +97,16 @@ def random_history(seed: int, mixture: str, longest: int = 40) -> list[Step]:
     ]
 
 
-class Model:
-    """A cluster to which a history happens, and the scheduler that follows it."""
-
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self._settings = settings
-        self.world = _world(settings)
-        self._decided: list[EntityAttempt] = []
-        self._steps: dict[str, Callable[[int, int, int], None]] = {
-            "node": self._node,
-            "node gone": self._node_gone,
-            "pod": lambda i, a, b: self._pod(i, a, lambda pod: pod),
-            "priority": lambda i, a, b: self._pod(i, a, lambda pod: pod.priority(b % 3 * 10)),
-            "affinity": lambda i, a, b: self._pod(i, a, lambda pod: _affine(pod, b)),
-            "spread": lambda i, a, b: self._pod(i, a, lambda pod: _spread(pod, b)),
-            "device": self._device,
-            "gated": lambda i, a, b: self._pod(i, a, lambda pod: pod.gate("example.com/later")),
-            "open": self._open,
-            "pod gone": self._pod_gone,
-            "relabel": self._relabel,
-            "nominate": self._nominate,
-            "resize": self._resize,
-            "foreign": self._foreign,
-            "slice": self._slice,
-            "claim gone": self._claim_gone,
-            "group": self._group,
-            "group gone": self._group_gone,
-            "member": self._member,
-            "gated member": lambda i, a, b: self._member(i, a, b, gate=True),
-            "try": lambda i, a, b: self._try(1 + i % 3),
-            "decide": lambda i, a, b: self._decide_one(),
-            "finish": lambda i, a, b: self._finish(),
-            "wait": lambda i, a, b: self.world.pass_seconds((0.5, 1, 3, 12)[i % 4]),
-        }
-
-    def run(self, history: Sequence[Step]) -> None:
-        for verb, i, a, b in history:
-            self._steps[verb](i, a, b)
-
-    def settle(self) -> None:
-        """Let time pass until nothing happens any more; nobody is woken by time alone."""
-        while self._decided:
-            self._finish()
-        for _ in range(40):
-            self._try(200)
-            self.world.pass_seconds(1)
-
-    def left_waiting(self) -> list[str]:
-        """Pods that wait though a scheduler that is started now binds them, or makes room for them, at once.
-
-        Each is asked about by itself, with nominations as they are; pods of groups are tried, group by group.
-        """
-        fresh = _world(self._settings)
-        gaps = {queued.key for queued in self.world.queue.unschedulable() if _is_known_gap(queued)}
-        for obj in self.world.cluster.objects.values():
-            fresh.cluster.put(obj)
-        fresh.cluster.tell(fresh.scheduler)
-        for (
-            pod
-        ) in fresh.cluster.pods.values():  # kube-scheduler v1.36 overlooks nominations of gated pods when it starts
-            if pod.status.nominated_node_name and not pod.spec.node_name:
-                fresh.queue.nominate(pod, None)
-        waiting = [pod for pod in fresh.cluster.pods.values() if not pod.spec.node_name and pod.key not in gaps]
-        engine = fresh.scheduler.engine
-        left = [
-            pod.key
-            for pod in waiting
-            if pod.spec.scheduling_group is None
-            and engine.knows(pod.spec.scheduler_name)
-            and engine.pre_enqueue(pod) is None
-            and ((decision := engine.decide(pod)).node or (decision.post_filter and decision.post_filter.victims))
-        ]
-        if left or not any(pod.spec.scheduling_group for pod in waiting):
-            return left
-        fresh.try_all(500)
-        pods = fresh.cluster.pods
-        return [p.key for p in waiting if p.spec.scheduling_group and p.key in pods and pods[p.key].spec.node_name]
-
-    # -- steps --------------------------------------------------------------------------------------------------------
-
-    def _see(self, *objects: PodBuilder | NodeBuilder | KubeObject) -> None:
-        self.world.see(*objects)
-
-    def _find(self, name: str) -> Pod | None:
-        return self.world.cluster.pods.get(f"default/{name}")
-
-    def _some_pod(self, i: int, *, bound: bool) -> Pod | None:
-        pods = [pod for pod in self.world.cluster.pods.values() if bool(pod.spec.node_name) == bound]
-        return pods[i % len(pods)] if pods else None
-
-    def _node(self, i: int, a: int, b: int) -> None:
-        node = make_node(f"n{i % NODES}").capacity(cpu=str((1, 2, 3)[a % 3]), pods=4).zone(f"z{i % 2}")
-        if b % 8 == 0:
-            node = node.cordoned()
-        elif b % 8 == 1:
-            node = node.taint("dedicated")
-        elif b % 8 == 2:
-            node = node.label(disk="ssd")
-        self._see(node)
-
-    def _node_gone(self, i: int, a: int, b: int) -> None:
-        """A node goes, and then the pods on it, as the garbage collector of pods has it."""
-        nodes = [obj for obj in self.world.cluster.objects.values() if isinstance(obj, Node)]
-        if nodes:
-            node = nodes[i % len(nodes)]
-            self.world.lose(NodeBuilder(node))
-            for pod in list(self.world.cluster.pods.values()):
-                if pod.spec.node_name == node.name:
-                    self.world.lose(PodBuilder(pod))
-
-    def _pod(self, i: int, a: int, change: Callable[[PodBuilder], PodBuilder]) -> None:
-        name = f"p{i % PODS}"
-        if self._find(name) is None:
-            pod = make_pod(name, uid=f"{name}-{self.world.cluster._version}")
-            if a % 2:  # one of many equal ones
-                pod = pod.label(app="a0").requests(cpu="1")
-            else:
-                pod = pod.label(app=f"a{a // 2 % 2}").requests(cpu=("500m", "1", "2")[a // 4 % 3])
-            if a % 2 == 0 and a // 16 % 4 == 0:
-                pod = pod.node_selector(disk="ssd")
-            elif a % 2 == 0 and a // 16 % 4 == 1:
-                pod = pod.toleration("dedicated", operator="Exists")
-            self._see(change(pod))
-
-    def _pod_gone(self, i: int, a: int, b: int) -> None:
-        pods = list(self.world.cluster.pods.values())
-        if pods:
-            self.world.lose(PodBuilder(pods[i % len(pods)]))
-
-    def _relabel(self, i: int, a: int, b: int) -> None:
-        pod = self._some_pod(i, bound=bool(a % 2))
-        if pod is not None:
-            self._see(PodBuilder(pod).label(app=f"a{b % 3}"))
-
-    def _nominate(self, i: int, a: int, b: int) -> None:
-        pod = self._some_pod(i, bound=False)
-        if pod is not None:
-            self._see(PodBuilder(pod).nominated("" if b % 4 == 0 else f"n{a % NODES}"))
-
-    def _resize(self, i: int, a: int, b: int) -> None:
-        pod = self._some_pod(i, bound=bool(b % 4))
-        if pod is not None:
-            self._see(PodBuilder(pod).requests(cpu=("250m", "500m", "1")[a % 3]))
-
-    def _foreign(self, i: int, a: int, b: int) -> None:
-        if b % 3 == 0 and (pod := self._some_pod(i, bound=False)) is not None:
-            self._see(PodBuilder(pod).on(f"n{a % NODES}"))
-            return
-        name = f"f{i % PODS}"
-        if self._find(name) is None:
-            pod_on = make_pod(name).spec(scheduler_name="other").requests(cpu="1").label(app=f"a{b % 2}")
-            self._see(pod_on.on(f"n{a % NODES}"))
-
-    def _slice(self, i: int, a: int, b: int) -> None:
-        node = f"n{i % NODES}"
-        self._see(make_class("gpu"), make_slice(node, *(device(f"d{k}", model=f"m{b % 2}") for k in range(a % 3))))
-
-    def _device(self, i: int, a: int, b: int) -> None:
-        name = f"p{i % PODS}"
-        if self._find(name) is None:
-            claim = f"c{b % 4}" if a % 3 == 0 else f"of-{name}"
-            if f"ResourceClaim default/{claim}" not in self.world.cluster.objects:
-                self._see(make_claim(claim))
-            self._pod(i, a, lambda pod: with_claims(pod, claim))
-
-    def _claim_gone(self, i: int, a: int, b: int) -> None:
-        claims = [obj for obj in self.world.cluster.objects.values() if isinstance(obj, ResourceClaim)]
-        if claims:
-            self.world.cluster.remove(claims[i % len(claims)])
-            self.world.cluster.tell(self.world.scheduler)
-
-    def _open(self, i: int, a: int, b: int) -> None:
-        gated = [pod for pod in self.world.cluster.pods.values() if pod.spec.scheduling_gates]
-        if gated:
-            self._see(PodBuilder(gated[i % len(gated)]).spec(scheduling_gates=()))
-
-    def _group(self, i: int, a: int, b: int) -> None:
-        name = f"g{i % GROUPS}"
-        if not any(isinstance(o, PodGroup) and o.name == name for o in self.world.cluster.objects.values()):
-            self._see(make_gang(name, (None, 1, 2, 3)[a % 4], uid=f"{name}-{self.world.cluster._version}"))
-
-    def _group_gone(self, i: int, a: int, b: int) -> None:
-        groups = [obj for obj in self.world.cluster.objects.values() if isinstance(obj, PodGroup)]
-        if groups:
-            self.world.cluster.remove(groups[i % len(groups)])
-            self.world.cluster.tell(self.world.scheduler)
-
-    def _member(self, i: int, a: int, b: int, *, gate: bool = False) -> None:
-        group = f"g{a % GROUPS}"
-        change = (lambda pod: pod.group(group).gate("example.com/later")) if gate else (lambda pod: pod.group(group))
-        self._pod(i, b, change)
-
-    def _try(self, most: int) -> None:
-        for _ in range(most):
-            if not self._decide():
-                return
-            self._finish(-1)
-
-    def _decide_one(self) -> None:
-        self._decide()
-
-    def _decide(self) -> bool:
-        attempt = self.world.scheduler.pop()
-        if attempt is None:
-            return False
-        self.world.scheduler.decide(attempt)
-        self._decided.append(attempt)
-        return True
-
-    def _finish(self, which: int = 0) -> None:
-        if self._decided:
-            attempt = self._decided.pop(which)
-            self.world.finish_all(attempt)
-
-
-def left_waiting(history: Sequence[Step], **settings: Any) -> list[str]:
-    model = Model(settings)
-    model.run(history)
-    model.settle()
-    return model.left_waiting()
+def left_waiting(history: Sequence[Step], mixture: str, way: Way) -> list[str]:
+    """Pods that wait at the end of the history, and need not."""
+    if way.on_loop:
+        world = virtual_time.run(_run_on_loop(history, mixture, way))
+    else:
+        model = SteppedModel(mixture, way)
+        model.run(history)
+        model.settle()
+        world = model.world
+    return [] if world is None else could_run(world, mixture, way)
 
 
 def smaller(history: Sequence[Step], fails: Callable[[Sequence[Step]], bool]) -> list[Step]:
@@ -295,26 +124,279 @@ def smaller(history: Sequence[Step], fails: Callable[[Sequence[Step]], bool]) ->
     return steps
 
 
-def _is_known_gap(queued: QueuedPod) -> bool:
-    """What kube-scheduler v1.36 overlooks, and recordings hold kubesched to.
+# -- the oracle --------------------------------------------------------------------------------------------------------
 
-    Its InterPodAffinity does not wake a pod without affinity of its own, rejected by the anti-affinity of placed pods,
-    when a node is added.
+
+def could_run(world: GroupWorld, mixture: str, way: Way) -> list[str]:
+    """Pods that wait though a scheduler that is started now binds them, or makes room for them, at once.
+
+    Each is asked about by itself, with nominations as they are; pods of groups are tried, group by group. Pods that
+    back off will be tried.
     """
+    if all(pod.spec.node_name for pod in world.cluster.pods.values()):
+        return []
+    fresh = _world(mixture, way)
+    queue = world.queue
+    left_out = {queued.key for queued in queue.unschedulable() if any(gap(queued) for gap in GAPS.values())}
+    left_out |= {queued.key for queued in (*queue.backoff(), *queue.error_backoff(), *queue.in_flight())}
+    for obj in world.cluster.objects.values():
+        fresh.cluster.put(obj)
+    fresh.cluster.tell(fresh.scheduler)
+    for pod in fresh.cluster.pods.values():
+        # kube-scheduler v1.36 overlooks nominations of gated pods when it starts
+        if pod.status.nominated_node_name and not pod.spec.node_name:
+            fresh.queue.nominate(pod, None)
+    waiting = [pod for pod in fresh.cluster.pods.values() if _is_waiting(pod, fresh) and pod.key not in left_out]
+    alone = [pod for pod in waiting if pod.spec.scheduling_group is None]
+    left = [pod.key for pod in alone if _can_run(pod, fresh, counts_preemption=way.batched)]
+    if left or len(alone) == len(waiting):
+        return left
+    _keep_order(world, fresh)
+    fresh.try_all(500)
+    pods = fresh.cluster.pods
+    return [p.key for p in waiting if p.spec.scheduling_group and p.key in pods and pods[p.key].spec.node_name]
+
+
+def _is_waiting(pod: Pod, fresh: GroupWorld) -> bool:
+    return not pod.spec.node_name and not pod.is_terminating and fresh.scheduler.engine.knows(pod.spec.scheduler_name)
+
+
+def _can_run(pod: Pod, fresh: GroupWorld, *, counts_preemption: bool) -> bool:
+    if fresh.scheduler.engine.pre_enqueue(pod) is not None:
+        return False
+    decision = _decision(pod, fresh)
+    makes_room = decision.post_filter is not None and bool(decision.post_filter.victims)
+    return bool(decision.node) or (counts_preemption and makes_room)
+
+
+def _decision(pod: Pod, fresh: GroupWorld) -> Decision:
+    engine = fresh.scheduler.engine
+    answers = engine.answers_for(pod)
+    while True:
+        try:
+            return engine.decide(pod, extender_answers=answers)
+        except AnswersMissingError as missing:
+            for question in missing.questions:
+                Running(question.ask()).to_the_end()
+
+
+def _keep_order(world: GroupWorld, fresh: GroupWorld) -> None:
+    """Members of a group are tried in an order that attempts and times make: another order is no lost wake-up."""
+    if isinstance(world.queue, GroupQueue) and isinstance(fresh.queue, GroupQueue):
+        known = {m.key: m for group in world.queue._groups.values() for m in group.queued_pods}
+        for group in fresh.queue._groups.values():
+            for member in group.queued_pods:
+                if member.key in known:
+                    member.attempts, member.timestamp = known[member.key].attempts, known[member.key].timestamp
+
+
+def _waits_for_any_node(queued: QueuedPod) -> bool:
     return queued.rejectors == {"InterPodAffinity"} and queued.pod.spec.affinity is None
 
 
-def _affine(pod: PodBuilder, b: int) -> PodBuilder:
-    topology, app = (HOSTNAME, ZONE)[b % 2], f"a{b // 2 % 2}"
-    return pod.pod_affinity(topology, app=app) if b // 4 % 3 == 0 else pod.pod_anti_affinity(topology, app=app)
+GAPS: dict[str, Callable[[QueuedPod], bool]] = {
+    "InterPodAffinity: a node is added, and the pod has no affinity of its own": _waits_for_any_node,
+    "Permit: a denied pod waits for what the plugin registered": lambda queued: "Doorkeeper" in queued.rejectors,
+}
+"""Where a pod may wait in both modes. The first is a gap of kube-scheduler v1.36, and recordings hold kubesched to it;
+the second is none: nobody but the plugin knows what helps. Recordings hold PARITY mode to three more:
+
+- DefaultPreemption: what helps a plugin that rejects the pod only with its victims gone (`_can_run`)
+- a pending pod with a nominated node changes: it needs less, or has other labels (`ClusterSteps`)
+- a pending pod with a nominated node is bound to another one by another scheduler (`ClusterSteps`)
+"""
 
 
-def _spread(pod: PodBuilder, b: int) -> PodBuilder:
-    return pod.spread((HOSTNAME, ZONE)[b % 2], app=f"a{b // 2 % 2}")
+# -- a scheduler that is driven step by step ---------------------------------------------------------------------------
 
 
-def _world(settings: dict[str, Any]) -> GroupWorld:
-    groups = settings.get("groups", False)
-    others = {name: value for name, value in settings.items() if name != "groups"}
-    features = ALL_GATES if groups else DEFAULT_FEATURES
-    return GroupWorld(features=features, longest_wait=FOREVER, **others)
+class SteppedModel:
+    """Pods are decided, and attempts are finished, when a step says so."""
+
+    def __init__(self, mixture: str, way: Way) -> None:
+        self.world = _world(mixture, way)
+        cluster, scheduler = self.world.cluster, self.world.scheduler
+        self.steps = ClusterSteps(cluster, lambda: cluster.tell(scheduler), changes_nominees=way.batched)
+        self._decided: list[EntityAttempt] = []
+        self._verbs: dict[str, Verb] = {
+            **self.steps.verbs,
+            **_permit_verbs(self.world.scheduler),
+            "graceful": lambda i, a, b: setattr(self.world.cluster, "graceful", bool(i % 2)),
+            "try": lambda i, a, b: self._try(1 + i % 3),
+            "decide": lambda i, a, b: self._try(1, finish=False),
+            "finish": lambda i, a, b: self._finish(i % max(1, len(self._decided))),
+            "wait": lambda i, a, b: self._pass((0.5, 1, 3, 12)[i % 4]),
+        }
+
+    def run(self, history: Sequence[Step]) -> None:
+        for verb, i, a, b in history:
+            self._verbs[verb](i, a, b)
+
+    def settle(self) -> None:
+        """Let time pass until nothing happens any more; nobody is woken by time alone."""
+        while self._decided:
+            self._finish()
+        for _ in range(_SETTLES_WITHIN):
+            self.steps.end_terminating()
+            self.steps.bind_claims()
+            self._try(200)
+            _let_in(self.world.scheduler)
+            self._pass(1)
+            if _is_quiet(self.world):
+                return
+
+    def _pass(self, seconds: float) -> None:
+        self.world.pass_seconds(seconds)
+        for attempt in self.world.scheduler.permitted():
+            self.world.finish_all(attempt)
+
+    def _try(self, most: int, *, finish: bool = True) -> None:
+        for _ in range(most):
+            if not self._decide_one():
+                return
+            if finish:
+                self._finish(-1)
+
+    def _decide_one(self) -> bool:
+        attempt = self.world.scheduler.pop()
+        if attempt is None:
+            return False
+        self.world.scheduler.decide(attempt)
+        while isinstance(attempt.state, Asking | Paused):
+            self.world.answer(attempt)
+            self.world.scheduler.decide(attempt)
+        self._decided.append(attempt)
+        return True
+
+    def _finish(self, which: int = 0) -> None:
+        if self._decided:
+            self.world.finish_all(self._decided.pop(which))
+            self.steps.bind_claims()
+
+
+def _is_quiet(world: GroupWorld) -> bool:
+    queue = world.queue
+    pods = (queue.active(), queue.backoff(), queue.error_backoff(), queue.in_flight(), list(world.scheduler.waiting))
+    return not any(pods) and not any(pod.is_terminating for pod in world.cluster.pods.values())
+
+
+def _permit_verbs(scheduler: Scheduler) -> dict[str, Verb]:
+    def allow(i: int, a: int, b: int) -> None:
+        waiting = list(scheduler.waiting)
+        if waiting:
+            waiting[i % len(waiting)].allow(Doorkeeper.name)
+
+    def deny(i: int, a: int, b: int) -> None:
+        waiting = list(scheduler.waiting)
+        if waiting:
+            waiting[i % len(waiting)].reject(Doorkeeper.name, "not today")
+
+    return {"allow": allow, "deny": deny}
+
+
+def _let_in(scheduler: Scheduler) -> None:
+    """In the end the Permit plugin has no objections, or pods that wait for it would take turns for ever."""
+    for waiting in scheduler.waiting:
+        waiting.allow(Doorkeeper.name)
+
+
+# -- a scheduler on its event loop -------------------------------------------------------------------------------------
+
+
+class WatchedCluster(MemoryCluster):
+    """The scheduler hears of a change a moment after it happened. Victims leave and claims are bound by themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: ClusterSteps | None = None
+        self.scheduler: Scheduler | None = None
+        self.lag = 0.01
+
+    def put(self, obj: KubeObject) -> None:
+        super().put(obj)
+        self._changed()
+
+    def remove(self, obj: KubeObject) -> None:
+        super().remove(obj)
+        self._changed()
+
+    def _changed(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self.scheduler is not None and self.steps is not None:
+            loop.call_later(self.lag, self.tell, self.scheduler, 1)
+            loop.call_later(0.2, self.steps.bind_claims)
+            loop.call_later(2.0, self.steps.end_terminating)
+
+
+class LoopWorld(GroupWorld):
+    """Time is that of the event loop."""
+
+    cluster_type = WatchedCluster
+
+    @property
+    def now(self) -> float:
+        return virtual_time.now()
+
+    @now.setter
+    def now(self, now: float) -> None:
+        """Time passes by itself."""
+
+
+async def _run_on_loop(history: Sequence[Step], mixture: str, way: Way) -> GroupWorld | None:
+    """The world at the end; None if it does not come to rest."""
+    world = _world(mixture, way, LoopWorld)
+    cluster = world.cluster
+    assert isinstance(cluster, WatchedCluster)
+    cluster.scheduler = world.scheduler
+    cluster.steps = ClusterSteps(cluster, lambda: None, changes_nominees=way.batched)
+    verbs = {**cluster.steps.verbs, **_permit_verbs(world.scheduler)}
+    verbs["graceful"] = lambda i, a, b: setattr(cluster, "graceful", bool(i % 2))
+    pauses = {"try": (0.0, 0.02, 0.3), "decide": (0.0,), "finish": (0.015,), "wait": (0.5, 1, 3, 12)}
+    loop = SchedulingLoop(world.scheduler)
+    running = asyncio.create_task(loop.run())
+    for verb, i, a, b in history:
+        if verb in pauses:
+            await asyncio.sleep(pauses[verb][i % len(pauses[verb])])
+        else:
+            verbs[verb](i, a, b)
+    for _ in range(_SETTLES_WITHIN):
+        await asyncio.sleep(1)
+        _let_in(world.scheduler)
+        if _is_quiet(world) and not loop.unfinished and not cluster.unseen:
+            break
+    is_at_rest = not loop.unfinished and not cluster.unseen
+    await loop.stop(within=0.1)
+    await running
+    return world if is_at_rest else None
+
+
+# -- the scheduler of a mixture ----------------------------------------------------------------------------------------
+
+
+class Doorkeeper(PermitPlugin):
+    """Has pods with a label wait until it is told what to do with them, or for five seconds."""
+
+    name = "Doorkeeper"
+
+    def permit(self, cycle: Cycle, pod: Pod, node_name: str) -> tuple[Status | None, float]:
+        return (Status(Code.WAIT), 5.0) if DOOR in pod.metadata.labels else (None, 0.0)
+
+
+class ClosedNodes(MemoryExtender):
+    """Refuses nodes with a label."""
+
+    async def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
+        refused = {node.name: "closed" for node in nodes if CLOSED in node.metadata.labels}
+        return Filtered(frozenset(node.name for node in nodes) - refused.keys(), refused, {})
+
+
+def _world(mixture: str, way: Way, kind: type[GroupWorld] = GroupWorld) -> GroupWorld:
+    objects: tuple[PodBuilder | NodeBuilder, ...] = ()
+    return kind(
+        *objects,
+        features=ALL_GATES if mixture == "groups" else DEFAULT_FEATURES,
+        plugins=(Doorkeeper,) if mixture == "permit" else (),
+        extenders=[ClosedNodes()] if mixture == "extenders" else (),
+        batched=way.batched,
+        longest_wait=FOREVER,
+    )

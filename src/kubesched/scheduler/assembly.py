@@ -112,7 +112,7 @@ def build_scheduler(
     groups = None
     if of_groups is not None:
         groups = GroupCycle(engine, of_groups, scheduling, profiles, pods.get, evicts_first=evicts_first)
-    unreserve = scheduling.reserving.unreserve
+    unreserve, aliases = scheduling.reserving.unreserve, _aliases(profiles.values())
     return Scheduler(
         kinds=kinds,
         extenders=list(extenders),
@@ -125,7 +125,7 @@ def build_scheduler(
         queue=queue,
         waiting=waiting,
         writes=writes,
-        event_handlers=EventHandlers(state, queue, pods, waiting, engine.knows, _aliases(profiles.values())),
+        event_handlers=EventHandlers(state, queue, pods, waiting, engine.knows, aliases, settings.mode),
         failures=FailureReporter(queue, pods.get, writes, classes if is_batched else None),
         scheduling=scheduling,
         binding=BindingCycle(state, queue, writes, profiles, unreserve, pre_binding, extenders),

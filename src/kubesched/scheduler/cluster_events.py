@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
-from kubesched.api.requests import pod_requests
+from kubesched.api.release import Release
+from kubesched.api.requests import Quantities, pod_requests
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.events import Action, ClusterEvent, Kind
 
@@ -17,9 +19,6 @@ event_of = cache(ClusterEvent)
 ASSIGNED_POD_ADDED = ClusterEvent(Kind.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_UPDATED = ClusterEvent(Kind.ASSIGNED_POD, Action.UPDATE)
 ASSIGNED_POD_DELETED = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
-PENDING_POD_ADDED = ClusterEvent(Kind.PENDING_POD, Action.ADD)
-PENDING_POD_UPDATED = ClusterEvent(Kind.PENDING_POD, Action.UPDATE)
-PENDING_POD_DELETED = ClusterEvent(Kind.PENDING_POD, Action.DELETE)
 NODE_ADDED = ClusterEvent(Kind.NODE, Action.ADD)
 NODE_DELETED = ClusterEvent(Kind.NODE, Action.DELETE)
 
@@ -29,6 +28,16 @@ FORCED = ClusterEvent(Kind.ANY, Action.ALL, "ForceActivate")
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
+
+
+class PendingPodEvents:
+    """Events about pods without a node, by the names that a release has for them."""
+
+    def __init__(self, release: Release) -> None:
+        self.kind = Kind.UNSCHEDULED_POD if release.pod_events_split else Kind.PENDING_POD
+        self.added = event_of(self.kind, Action.ADD)
+        self.updated = event_of(self.kind, Action.UPDATE)
+        self.deleted = event_of(self.kind, Action.DELETE)
 
 
 def node_events(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
@@ -52,19 +61,22 @@ def node_events(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> 
 
 
 def pod_events(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
-    """One event per kind of change; a plain update if it is none of those that plugins register."""
+    """One event per kind of change; a plain update if it is none of those that plugins register.
+
+    If the pod has no node, to whom it happens is the pod itself.
+    """
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    if _scaled_down(old, new, features):
-        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    actions += _scaled(old, new, features)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
     if _generated_claims(old) != _generated_claims(new):
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
-    kind = Kind.ASSIGNED_POD if new.spec.node_name else Kind.PENDING_POD
+    pending = Kind.TARGET_POD if features.release.pod_events_split else Kind.PENDING_POD
+    kind = Kind.ASSIGNED_POD if new.spec.node_name else pending
     return [event_of(kind, action) for action in actions or [Action.UPDATE]]
 
 
@@ -73,13 +85,26 @@ def _generated_claims(pod: Pod) -> tuple[object, ...]:
     return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
-def _scaled_down(old: Pod, new: Pod, features: Features) -> bool:
+def _scaled(old: Pod, new: Pod, features: Features) -> Iterator[Action]:
     if _says_of_resources(old) == _says_of_resources(new):
-        return False
+        return
     before, after = (
-        pod_requests(pod, from_status=True, pod_level_resize=features.pod_level_resize) for pod in (old, new)
+        pod_requests(
+            pod,
+            from_status=True,
+            pod_level_resize=features.pod_level_resize,
+            resize_by_pod=features.release.resize_by_pod,
+        )
+        for pod in (old, new)
     )
-    return any(name not in after or amount.milli() > after[name].milli() for name, amount in before.items())
+    if _exceeds(before, after):
+        yield Action.UPDATE_POD_SCALE_DOWN
+    if features.release.pod_events_split and _exceeds(after, before):
+        yield Action.UPDATE_POD_SCALE_UP
+
+
+def _exceeds(one: Quantities, other: Quantities) -> bool:
+    return any(name not in other or amount.milli() > other[name].milli() for name, amount in one.items())
 
 
 def _says_of_resources(pod: Pod) -> tuple[object, ...]:

@@ -6,13 +6,16 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.pod_groups import PodGroup
+from kubesched.api.pod_groups import PodGroup, group_key
+from kubesched.framework.client import SchedulerMode
 from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.groups import GroupAliasPlugin
 from kubesched.framework.waiting import WaitingPods
@@ -22,9 +25,7 @@ from kubesched.scheduler.cluster_events import (
     ASSIGNED_POD_UPDATED,
     NODE_ADDED,
     NODE_DELETED,
-    PENDING_POD_ADDED,
-    PENDING_POD_DELETED,
-    PENDING_POD_UPDATED,
+    PendingPodEvents,
     event_of,
     node_events,
     pod_events,
@@ -50,6 +51,7 @@ class EventHandlers:
         waiting: WaitingPods,
         is_ours: Callable[[str], bool],
         aliases: Sequence[GroupAliasPlugin] = (),
+        mode: SchedulerMode = SchedulerMode.PARITY,
     ) -> None:
         """`aliases` say which pods belong to groups, besides those that say so themselves."""
         self._state = state
@@ -57,8 +59,11 @@ class EventHandlers:
         self._pods = pods
         self._waiting = waiting
         self._is_ours = is_ours
+        self._pending = PendingPodEvents(state.features.release)
         self._has_groups = state.features.pod_groups
         self._aliases = aliases
+        self._heeds_nominees = mode is SchedulerMode.BATCHED
+        """Whether a change of a nominated pod wakes pods that its nomination keeps out. kube-scheduler overlooks it."""
         self._said: set[str] = set()
         self._events: list[ClusterEvent] = []
 
@@ -108,12 +113,12 @@ class EventHandlers:
             self._assigned(pod)
         elif self._is_ours(pod.spec.scheduler_name):
             if not self._has_groups:
-                self._events.append(PENDING_POD_ADDED)
+                self._events.append(self._pending.added)
                 self._queue.add(pod)
                 return
             self._state.groups.seen(pod)
             self._queue.add(pod)
-            self._move_all(PENDING_POD_ADDED, Change(None, pod))
+            self._move_all(self._pending.added, Change(None, pod))
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name:
@@ -122,12 +127,15 @@ class EventHandlers:
             for event in pod_events(old, new, self._state.features):
                 self._move_all(event, Change(old, new))
         elif new.spec.node_name:
+            nominated = self._nominated_node(old)
             self._assigned(new)
             if self._is_ours(old.spec.scheduler_name):
-                self._events.append(PENDING_POD_DELETED)
+                self._events.append(self._pending.deleted)
                 self._queue.delete(old)
+            if nominated and nominated != new.spec.node_name:  # another scheduler bound it elsewhere
+                self._nomination_cleared(old, nominated)
         elif self._is_ours(old.spec.scheduler_name):
-            self._events.append(PENDING_POD_UPDATED)
+            self._events.append(self._pending.updated)
             self._pending_updated(old, new)
 
     def _pending_updated(self, old: Pod, new: Pod) -> None:
@@ -138,24 +146,30 @@ class EventHandlers:
                 self._assumed_pod_deleted(new)
             return
         if self._has_groups:
+            if group_key(old) != group_key(new):
+                self._state.groups.gone(old)
             self._state.groups.seen(new)
+        known = self._nominated_node(old)
         self._queue.update(old, new)
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
-            self._nomination_cleared(old)
+            self._nomination_cleared(old, nominated)
+        elif known and (old.spec != new.spec or old.metadata.labels != new.metadata.labels):
+            self._nomination_cleared(old, known)  # it may need less, or keep other pods away no longer
 
     def _pod_deleted(self, pod: Pod) -> None:
         if pod.spec.node_name:
             self._state.delete(pod)
             self._move_all(ASSIGNED_POD_DELETED, Change(old=pod))
         elif self._is_ours(pod.spec.scheduler_name):
-            self._events.append(PENDING_POD_DELETED)
+            self._events.append(self._pending.deleted)
+            nominated = pod.status.nominated_node_name or self._nominated_node(pod)
             self._state.groups.gone(pod)
             self._queue.delete(pod)
             if self._is_assumed(pod):
                 self._assumed_pod_deleted(pod)
-            elif pod.status.nominated_node_name:
-                self._nomination_cleared(pod)
+            elif nominated:
+                self._nomination_cleared(pod, nominated)
 
     def _assigned(self, pod: Pod) -> None:
         self._state.apply(pod)
@@ -170,9 +184,19 @@ class EventHandlers:
             self._state.delete(pod)
         self._move_all(ASSIGNED_POD_DELETED, Change(old=placed.pod))
 
-    def _nomination_cleared(self, pod: Pod) -> None:
-        """A nominated pod counted as if it were there, for pods that do not go before it."""
+    def _nomination_cleared(self, pod: Pod, node_name: str) -> None:
+        """A nominated pod counted as if it were there, for pods that do not go before it.
+
+        Its status may not say so yet: hints go by that.
+        """
+        if pod.status.nominated_node_name != node_name:
+            pod = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
         self._move_all(ASSIGNED_POD_DELETED, Change(old=pod), lambda waiting: waiting.priority <= pod.priority)
+
+    def _nominated_node(self, pod: Pod) -> str:
+        if not self._heeds_nominees:
+            return ""
+        return pod.status.nominated_node_name or self._state.nominated.node_of(pod)
 
     def _is_assumed(self, pod: Pod) -> bool:
         placed = self._state.placed(pod)

@@ -93,6 +93,10 @@ class SchedulerHandle(Handle):
             if failure is not None:
                 raise failure
 
+    async def pause(self, seconds: float) -> None:
+        if has_event_loop():
+            await asyncio.sleep(seconds)
+
     def count(self, metric: str, *labels: str) -> None:
         self._listeners.counted(metric, labels)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.groups.group_attempt import GroupAttempt
@@ -35,6 +36,9 @@ class SchedulerListener:
 
     def flushing_leftovers(self) -> None:
         """Pods that have waited too long for an event are about to be requeued without one."""
+
+    def activating(self, pod: Pod) -> None:
+        """A pod that waits is about to become active, though no event may have helped it."""
 
     def pre_enqueued(self, profile: str, seconds: float) -> None:
         """The PreEnqueue plugins of a profile said whether a pod may become active."""

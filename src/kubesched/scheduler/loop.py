@@ -9,6 +9,7 @@ from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Failed, Paused, WaitingOnPermit
 from kubesched.scheduler.attempt.waiting_attempts import ExtenderTurns, PausedAttempts
@@ -71,6 +72,9 @@ class SchedulingLoop(SchedulerListener):
             self._awake.set()
 
     def settled(self) -> None:
+        self._awake.set()
+
+    def activating(self, pod: Pod) -> None:
         self._awake.set()
 
     @property

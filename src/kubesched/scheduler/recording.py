@@ -8,7 +8,7 @@ nor the cluster. Values of annotations are masked, and only the owner may read t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
@@ -21,9 +21,9 @@ from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
 from kubesched.api.device_claims import EXTENDED_RESOURCE_CLAIM
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import Pod, PodCondition
+from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration, to_plain, without_secrets
-from kubesched.framework.client import Awaited, ClientError, ClusterClient, Json, SchedulerMode
+from kubesched.framework.client import ClientError, ClusterClient, SchedulerMode, WrappedClient
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.groups.group_attempt import GroupAttempt
 from kubesched.scheduler.listener import SchedulerListener
@@ -61,7 +61,9 @@ class Recording(SchedulerListener):
         self.masked: Callable[[dict[str, Any]], dict[str, Any]] = dict if with_annotations else AnnotationMask()
         shown = to_plain(without_secrets(configuration))
         how = {"sparesVainAttempts": True} if mode is SchedulerMode.BATCHED else {}
-        self._write({"format": FORMAT, "config": shown, "featureGates": configuration.features.changed, **how})
+        features = configuration.features
+        gates = {"release": features.release.name, "featureGates": features.changed}
+        self._write({"format": FORMAT, "config": shown, **gates, **how})
 
     def note(self, what: str, **details: Any) -> None:
         self._write({"t": float(self._clock()), "what": what, **details})
@@ -78,6 +80,9 @@ class Recording(SchedulerListener):
 
     def flushing_leftovers(self) -> None:
         self.note("flush_leftovers")
+
+    def activating(self, pod: Pod) -> None:
+        self.note("activate", pod=pod.key)
 
     def popped(self, attempt: Attempt) -> None:
         self._note_attempt("pop", attempt)
@@ -119,54 +124,14 @@ class Recording(SchedulerListener):
             self._on_broken(error)
 
 
-class RecordingClient(ClusterClient):
+class RecordingClient(WrappedClient):
     """A client that notes every call: the verb, the object, what was given, and the answer or the error."""
 
     def __init__(self, client: ClusterClient, recording: Recording) -> None:
-        self._client = client
+        super().__init__(client)
         self._recording = recording
 
-    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
-        return await self._call("get", _named(kind, name, namespace), self._client.get(kind, name, namespace))
-
-    async def create(self, kind: str, obj: Json) -> Json:
-        return await self._call("create", _name_in(kind, obj), self._client.create(kind, obj), given=obj)
-
-    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
-        call = self._client.replace(kind, obj, subresource=subresource)
-        return await self._call("replace", _name_in(kind, obj, subresource), call, given=obj)
-
-    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
-        call = self._client.patch(kind, name, patch, namespace=namespace, subresource=subresource)
-        return await self._call("patch", _named(kind, name, namespace, subresource), call, given=patch)
-
-    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
-        call = self._client.delete(kind, name, namespace=namespace, uid=uid)
-        await self._call("delete", _named(kind, name, namespace), call)
-
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        await self._call("bind", f"Pod {pod.key}", self._client.bind(pod, node_name), given=node_name)
-
-    async def patch_pod_status(
-        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
-    ) -> None:
-        call = self._client.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
-        await self._call("patch_pod_status", f"Pod {pod.key}", call)
-
-    async def evict(self, pod: Pod, condition: PodCondition) -> None:
-        await self._call("evict", f"Pod {pod.key}", self._client.evict(pod, condition))
-
-    async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
-    ) -> bool:
-        call = self._client.wait(pod, is_met, objects=objects, within=within)
-        return await self._call("wait", f"Pod {pod.key}", call)
-
-    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        self._client.record_event(pod, related=related, type=type, reason=reason, action=action, note=note)
-
     async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> T:
-        """Make a call, named `obj` as in `ResourceClaim default/gpu status`, and note it."""
         noted = {"verb": verb, "object": obj, **({} if given is None else {"given": self._masked(given)})}
         try:
             answer = await call
@@ -178,16 +143,6 @@ class RecordingClient(ClusterClient):
 
     def _masked(self, value: Any) -> Any:
         return self._recording.masked(value) if isinstance(value, dict) else value
-
-
-def _named(kind: str, name: str, namespace: str = "", subresource: str = "") -> str:
-    return f"{kind} {namespace}/{name} {subresource}".rstrip() if namespace else f"{kind} {name} {subresource}".rstrip()
-
-
-def _name_in(kind: str, obj: Json, subresource: str = "") -> str:
-    """The name of an object that is given whole; its `generateName` if it has no name yet."""
-    meta = obj["metadata"]
-    return _named(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
 
 
 def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:

@@ -16,6 +16,7 @@ from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.api.release import RELEASES, V1_36
 from kubesched.framework.client import CONFLICT, ClientError, ClusterClient, SchedulerMode
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import Registry
@@ -35,6 +36,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "deleted": ("object",),
     "flush_backoff": (),
     "flush_leftovers": (),
+    "activate": ("pod",),
     "permitted": ("pods",),
     "pop": ("pod", "attempt"),
     "decide": ("pod", "attempt", "phase", "node", "message", "victims", "among", "drawn"),
@@ -111,7 +113,10 @@ class Replay:
         is_batched = header.get("sparesVainAttempts") is True
         self._mode = SchedulerMode.BATCHED if is_batched else SchedulerMode.PARITY
         try:
-            features = config.Features.of(header.get("featureGates", {}))
+            release = RELEASES.get(header.get("release", V1_36.name))  # as before recordings said it
+            if release is None:
+                raise ReplayError(f"line 1: release: not one of {', '.join(RELEASES)}: {header['release']}")
+            features = config.Features.of(header.get("featureGates", {}), release)
             return config.from_plain(header["config"], features=features)
         except config.ConfigError as error:
             raise ReplayError(f"line 1: config: {error}") from error
@@ -136,7 +141,8 @@ class Replay:
             try:
                 entry = msgspec.json.decode(text)
             except msgspec.DecodeError as error:
-                raise ReplayError(f"line {line}: {error}") from error
+                what = "not a recording, which `simulate --record` writes" if line == 1 else error
+                raise ReplayError(f"line {line}: {what}") from error
             except RecursionError as error:
                 raise ReplayError(f"line {line}: nested too deeply") from error
             if not isinstance(entry, dict):
@@ -168,6 +174,8 @@ class Replay:
                 scheduler.flush_backoff()
             case "flush_leftovers":
                 scheduler.flush_leftovers()
+            case "activate" if entry["pod"] in scheduler.pods:
+                scheduler.activate(scheduler.pods[entry["pod"]])
             case "permitted":
                 now = [attempt.queued.key for attempt in scheduler.permitted()]
                 self._compare("pods that are permitted", entry["pods"], now)

@@ -109,6 +109,11 @@ class Scheduler:
         self.listeners.flushing_leftovers()
         self.queue.flush_leftovers()
 
+    def activate(self, pod: Pod) -> None:
+        """Try a pod that waits whether or not an event may have helped it."""
+        self.listeners.activating(pod)
+        self.queue.activate(pod)
+
     # -- an attempt ---------------------------------------------------------------------------------------------------
 
     def pop(self) -> EntityAttempt | None:

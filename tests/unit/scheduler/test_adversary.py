@@ -108,16 +108,21 @@ def entries(world: World) -> dict[str, object]:
 @given(hostile=hostile_pods)
 @settings(max_examples=30, deadline=None)
 def test_work_grows_no_faster_than_the_pod_and_nothing_of_it_stays(hostile: HostilePod) -> None:
-    spent = []
-    for size in (SIZE, 2 * SIZE):
-        world = crowded()
-        live_with(world, make_pod("warm").build())
-        before = entries(world)
-        pod = hostile.build(size, "hostile")
-        spent.append(work_of(lambda world=world, pod=pod: live_with(world, pod)))  # type: ignore[misc]
-        assert entries(world) == before
-    assert spent[0] <= WORK_ANYWAY + WORK_PER_PART * SIZE * len(hostile.traits)
-    assert spent[1] <= GROWTH * spent[0]
+    first, twice = work_with(hostile, SIZE), work_with(hostile, 2 * SIZE)
+    assert first <= WORK_ANYWAY + WORK_PER_PART * SIZE * len(hostile.traits)
+    # Of pods past a size nothing is remembered, so they are tried more often: a step, past which growth is the same.
+    assert twice <= GROWTH * first or work_with(hostile, 4 * SIZE) <= GROWTH * twice
+
+
+def work_with(hostile: HostilePod, size: int) -> int:
+    """The work that a pod of this size makes; all that is kept of it is gone afterwards."""
+    world = crowded()
+    live_with(world, make_pod("warm").build())
+    before = entries(world)
+    pod = hostile.build(size, "hostile")
+    spent = work_of(lambda: live_with(world, pod))
+    assert entries(world) == before
+    return spent
 
 
 @pytest.mark.parametrize("trait", TRAITS, ids=repr)

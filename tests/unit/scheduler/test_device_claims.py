@@ -293,7 +293,7 @@ def test_devices_of_nodes_that_are_gone_leave_nothing_behind() -> None:
 
     def come_and_go(number: int) -> None:
         node, claim = make_node(f"n-{number}"), make_claim(f"c-{number}")
-        published = make_slice(f"n-{number}", device("d", serial=number))
+        published = make_slice(f"n-{number}", device("d", passing=number))
         pod = with_claims(make_pod(f"p-{number}"), claim.name)
         it.see(node, published, claim, pod)
         assert it.tried().outcome == "bound"
@@ -305,6 +305,6 @@ def test_devices_of_nodes_that_are_gone_leave_nothing_behind() -> None:
     for number in range(30):
         come_and_go(number)
     gc.collect()
-    left = [obj for obj in gc.get_objects() if isinstance(obj, DeviceKind) and "serial" in obj.device.attributes]
+    left = [obj for obj in gc.get_objects() if isinstance(obj, DeviceKind) and "passing" in obj.device.attributes]
     assert len(left) <= 2
     assert in_use(it) == []

@@ -115,7 +115,7 @@ class Doorkeeper(PermitPlugin):
 
 
 def recorded_minute_of_waiting(plugins: Registry) -> list[str]:
-    """A pod waits for a Permit plugin, in vain."""
+    """A pod waits for a Permit plugin, in vain, and is to be tried again."""
     now = 0.0
     stream, cluster = io.StringIO(), MemoryCluster()
     enabled = {"enabled": [{"name": "Doorkeeper"}]}
@@ -147,6 +147,7 @@ def recorded_minute_of_waiting(plugins: Registry) -> list[str]:
     now = 61.0
     assert scheduler.permitted() == [attempt]
     Running(scheduler.finish(attempt)).to_the_end()
+    scheduler.activate(cluster.pod("p"))
     return stream.getvalue().splitlines()
 
 

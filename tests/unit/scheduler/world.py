@@ -27,6 +27,8 @@ from kubesched.testing import NodeBuilder, PodBuilder
 class World:
     """Begins with some objects that the watch has told of. Time passes, and the watch tells, only when asked to."""
 
+    cluster_type = MemoryCluster
+
     def __init__(
         self,
         *objects: PodBuilder | NodeBuilder | KubeObject,
@@ -38,7 +40,7 @@ class World:
     ) -> None:
         """Plugins are those besides the ones in tree; settings are those of the scheduler."""
         self.now = 0.0
-        self.cluster = MemoryCluster()
+        self.cluster = self.cluster_type()
         self.scheduler = build_scheduler(
             SchedulerSettings(
                 clock=lambda: self.now,

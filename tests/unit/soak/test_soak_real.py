@@ -20,8 +20,8 @@ from kubesched.kube.credentials import FixedAuthorization
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport
-from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.nodes.manifests import DURATION
+from kubesched_sandbox.api import Api, ApiEvent
+from kubesched_sandbox.nodes.manifests import DURATION
 
 _LONGEST = 30.0
 

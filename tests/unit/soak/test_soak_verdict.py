@@ -9,8 +9,8 @@ from soak.verdict import Sample, cache_is_true, memory_is_flat
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import NODES, PODS, RESOURCE_CLAIMS
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.nodes import HollowNodes
+from kubesched_sandbox.api import Api
+from kubesched_sandbox.nodes import HollowNodes
 
 
 def node(api: Api, name: str, cpu: str) -> None:

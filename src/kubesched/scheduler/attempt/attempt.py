@@ -27,6 +27,7 @@ from kubesched.framework.extender import ExtenderAnswers, ExtenderQuestion
 from kubesched.framework.status import Code, Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
 
 EVICTION = "Eviction"
@@ -100,6 +101,8 @@ class Paused(msgspec.Struct, frozen=True, gc=False):
     phase: ClassVar[Phase] = Phase.PAUSED
     expense: Expense
     """What takes so long."""
+    facts: PodFacts | None = None
+    """Of the pod: with them lives what plugins keep there to go on from."""
 
 
 class Failed(msgspec.Struct, frozen=True, gc=False):

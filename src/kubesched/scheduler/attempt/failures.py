@@ -108,7 +108,7 @@ def failure_of(decision: Decision, *, rejects_alike: Callable[[Set[str]], bool] 
     found = decision.post_filter
     asked = decision.post_filter_status is not None or found is not None
     nominated = (found.nominated if found is not None else None) if asked else ""
-    rejectors = diagnosis.unschedulable_plugins
+    rejectors = diagnosis.unschedulable_plugins | (frozenset() if found is None else found.rejectors)
     return Failure(
         Status(Code.UNSCHEDULABLE),
         decision.message,

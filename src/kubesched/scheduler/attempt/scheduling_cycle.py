@@ -24,6 +24,7 @@ from kubesched.scheduler.attempt.attempt import (
     Denied,
     Done,
     Failed,
+    Failure,
     Paused,
     WaitingOnPermit,
 )
@@ -85,13 +86,13 @@ class SchedulingCycle:
             attempt.ran_out = self._engine.budget.ran_out
             if decision.outcome is not Outcome.SCHEDULED:
                 failure = failure_of(decision, rejects_alike=self._profiles[decision.profile].rejects_alike)
-                return Failed(failure, decision, self._begin_preemption(decision))
+                return Failed(failure, decision, self._begin_preemption(decision, failure))
             return self._assume(attempt, decision)
         except AnswersMissingError as missing:
             return Asking(missing.questions)
         except TurnOverError as over:
             attempt.spent = max(self._engine.budget.spent, NONZERO_SECONDS)
-            return Paused(over.expense)
+            return Paused(over.expense, self._state.facts(pod))
         except Exception as failure:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self._state.placed(pod)
@@ -175,14 +176,21 @@ class SchedulingCycle:
         while pods:
             self._queue.activate(pods.pop(next(iter(pods))))
 
-    def _begin_preemption(self, decision: Decision) -> tuple[PlacedPod, ...]:
-        """The victims, if there are any. From here on the pod is held back until they are on their way out."""
+    def _begin_preemption(self, decision: Decision, failure: Failure) -> tuple[PlacedPod, ...]:
+        """The victims, if there are any. From here on the pod is held back until they are on their way out.
+
+        If the preemption is refused, there are none, and the failure says so.
+        """
         result = decision.post_filter
         if result is None or not result.nominated:
             return ()
         victims = tuple(victim for victim in result.victims if not victim.pod.is_terminating)
-        if victims and result.preemption is not None and not self._evicts_first:
-            result.preemption.hold_back()
+        if victims and result.preemption is not None:
+            if refusal := result.preemption.refusal():
+                failure.message, failure.nominated = f"{failure.message} {refusal}.", ""
+                return ()
+            if not self._evicts_first:
+                result.preemption.hold_back()
         return victims
 
 

@@ -44,5 +44,5 @@ def why_placed(node: str, facts: Placing) -> str:
     if facts.feasible <= 1:
         others = f" of {facts.evaluated} that fits" if facts.evaluated > 1 else ""
         return f"on {node}: the only node{others}"
-    among = "" if facts.among == 1 else f", drawn from {facts.among} equally good ones"
+    among = "" if facts.among == 1 else f", drawn among {facts.among} equals"
     return f"on {node}: best of {facts.feasible} that fit, score {facts.score}{among}"

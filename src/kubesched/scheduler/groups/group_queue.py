@@ -19,9 +19,6 @@ from kubesched.framework.status import Status
 from kubesched.scheduler.cluster_events import (
     ATTEMPT_FAILED,
     FORCED,
-    PENDING_POD_ADDED,
-    PENDING_POD_DELETED,
-    PENDING_POD_UPDATED,
     pod_events,
 )
 from kubesched.scheduler.groups.queued_group import QueuedPodGroup
@@ -37,8 +34,8 @@ class GroupQueue(SchedulingQueue):
         super().__init__(*about, **more)
         self._groups: dict[str, QueuedPodGroup] = {}
         """All groups with pending pods, by the key of their PodGroup; also those in flight."""
-        self._incomplete: dict[str, QueuedPod] = {}
-        """Pods whose PodGroup is not known, by their key. No gate is asked about them."""
+        self._incomplete: dict[str, dict[str, QueuedPod]] = {}
+        """Pods whose PodGroup is not known, by the key of the group and their own. No gate is asked about them."""
 
     def places(self) -> dict[str, tuple[Collection[QueuedPod], ...]]:
         """Pods, not groups: that is what is counted."""
@@ -47,22 +44,26 @@ class GroupQueue(SchedulingQueue):
 
     def incomplete(self) -> list[QueuedPod]:
         """Pods that wait for their PodGroup to be made."""
-        return list(self._incomplete.values())
+        return [waiting for members in self._incomplete.values() for waiting in members.values()]
 
     # -- pods come, change and go -------------------------------------------------------------------------------------
 
     def add(self, pod: Pod) -> None:
         if group_key(pod):
-            self._join(QueuedPod(pod, self._clock()), PENDING_POD_ADDED.label)
+            self._join(QueuedPod(pod, self._clock()), self._pending.added.label)
         else:
             super().add(pod)
 
     def update(self, old: Pod, new: Pod) -> None:
-        key = group_key(new)
-        if not key or new.identity in self._in_flight:
+        key, is_in_flight = group_key(new), new.identity in self._in_flight
+        if group_key(old) != key and not is_in_flight:  # an alias goes by a label, which may change
+            self.delete(old)
+            self.add(new)
+            return
+        if not key or is_in_flight:
             super().update(old, new)
             return
-        waiting = self._incomplete.get(new.key)
+        waiting = self._incomplete.get(key, {}).get(new.key)
         if waiting is not None:
             waiting.pod = new
             self._update_nomination(old, new)
@@ -70,7 +71,7 @@ class GroupQueue(SchedulingQueue):
         group = self._groups.get(key)
         member = None if group is None else group.members.get(new.key)
         if group is None or member is None:
-            self._join(QueuedPod(new, self._clock()), PENDING_POD_UPDATED.label)
+            self._join(QueuedPod(new, self._clock()), self._pending.updated.label)
             return
         member.pod = new
         group.add(member)
@@ -99,14 +100,14 @@ class GroupQueue(SchedulingQueue):
             super().delete(pod)
             return
         self._state.nominated.remove(pod)
-        self._incomplete.pop(pod.key, None)
+        self._make_complete(key, pod.key)
         group = self._groups.get(key)
         if group is None or group.remove(pod.key) is None or group.is_in_flight:
             return
         if not group.members:
             self._forget(group)
         elif group.key in self._unschedulable and not group.is_gated:  # its last gated member is gone
-            self._requeue(group, PENDING_POD_DELETED.label, QueueingStrategy.AFTER_BACKOFF)
+            self._requeue(group, self._pending.deleted.label, QueueingStrategy.AFTER_BACKOFF)
         else:
             self._reorder(group)
 
@@ -122,9 +123,8 @@ class GroupQueue(SchedulingQueue):
             if not group.is_in_flight:
                 self._reorder(group)
         else:
-            for member in [each for each in self._incomplete.values() if group_key(each.pod) == key]:
-                del self._incomplete[member.key]
-                self._join(member, PENDING_POD_ADDED.label)
+            for member in self._incomplete.pop(key, {}).values():
+                self._join(member, self._pending.added.label)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class GroupQueue(SchedulingQueue):
             return
         self.done(queued.pod)
         group = self._groups.get(key)
-        if queued.key in self._incomplete or (group is not None and queued.key in group.members):
+        if queued.key in self._incomplete.get(key, ()) or (group is not None and queued.key in group.members):
             return
         queued.error_count, queued.unschedulable_count = queued.error_count + 1, 0
         queued.timestamp, queued.gating_plugin = self._clock(), ""
@@ -204,7 +204,7 @@ class GroupQueue(SchedulingQueue):
         """To its group, wherever that is; it is the first if the group had no pending pods."""
         found = group_of(member.pod, self._state)
         if found is None:
-            self._incomplete[member.key] = member
+            self._incomplete.setdefault(group_key(member.pod), {})[member.key] = member
             self.nominate(member.pod, None)
             return
         group = self._groups.get(found.key)
@@ -237,8 +237,15 @@ class GroupQueue(SchedulingQueue):
 
     def _take_apart(self, group: QueuedPodGroup) -> None:
         """Its PodGroup is gone: its pods wait for another one."""
-        self._incomplete.update(group.members)
+        if group.members:
+            self._incomplete.setdefault(group.group.key, {}).update(group.members)
         self._forget(group)
+
+    def _make_complete(self, group: str, pod: str) -> None:
+        """A pod waits for its PodGroup no more. Both by key."""
+        waiting = self._incomplete.get(group, {})
+        if waiting.pop(pod, None) is not None and not waiting:
+            del self._incomplete[group]
 
     def _forget(self, group: QueuedPodGroup) -> None:
         del self._groups[group.group.key]

@@ -37,15 +37,19 @@ class GroupProfile:
         self.placer = GroupPlacer(engine, reserving, feasibility, find)
         self.state = engine.state
         self._draw = engine.draw
-        self._capacities = engine.capacities
+        self._copy_room = engine.copy_room
         generators = profile.at("placement_generate", PlacementGeneratePlugin)
         self._generator = generators[0] if generators else None
         self._scores = profile.placement_scores
-        self._post_filters = [
-            plugin
-            for plugin in profile.at("post_filter", PostFilterPlugin)
-            if isinstance(plugin, PodGroupPostFilterPlugin)
-        ]
+        self._post_filters: Sequence[PodGroupPostFilterPlugin] = profile.at(
+            "pod_group_post_filter", PodGroupPostFilterPlugin
+        )
+        if not self.state.features.release.group_post_filter:
+            self._post_filters = [
+                plugin
+                for plugin in profile.at("post_filter", PostFilterPlugin)
+                if isinstance(plugin, PodGroupPostFilterPlugin)
+            ]
 
     def place(self, group: PodGroup, members: Sequence[Member]) -> PlacingResult:
         """Assume the pods of a group where they go best as a whole. If the group is feasible nowhere, none is."""
@@ -70,9 +74,10 @@ class GroupProfile:
         facts = members[0].pod_facts(self.state)
         if any(member.answers is not None or member.pod_facts(self.state) is not facts for member in members):
             return None
-        room = self._capacities(members[0].pod)
-        if room is None:
+        copies = self._copy_room(members[0].pod)
+        if copies is None or copies.limits:
             return None
+        room = copies.rows
         before = len(self.state.groups.placed(group.key))
         feasible = []
         for placement in placements:

@@ -61,7 +61,17 @@ class QueuedPodGroup(QueueEntry):
     @property
     def gating_plugin(self) -> str:
         """That of the last gated member: what that one waits for wakes the group."""
-        return next((member.gating_plugin for member in reversed(self.members.values()) if member.is_gated), "")
+        last = self._last_gated
+        return "" if last is None else last.gating_plugin
+
+    @property
+    def gated_pod(self) -> Pod | None:
+        last = self._last_gated
+        return None if last is None else last.pod
+
+    @property
+    def _last_gated(self) -> QueuedPod | None:
+        return next((member for member in reversed(self.members.values()) if member.is_gated), None)
 
     @property
     def is_gated(self) -> bool:

@@ -49,10 +49,11 @@ class PendingClassIndex:
         self._tokens: dict[PendingClass, list[tuple[tuple[str, str, Lookup], Hashable]]] = {}
 
     def put(self, pending: PendingClass, pod: Pod | None) -> None:
-        """A class of pods like this one is new; None if no one pod can tell what it waits for."""
+        """A class of pods like this one is new. A gated group waits for what this gated member waits for."""
         self._all[pending] = None
         profile = pending.scheduler_name
-        if pending.gating_plugin and (pod is None or len(pending.rejectors) > 1):
+        is_group = pending.facts is None
+        if pending.gating_plugin and (len(pending.rejectors) > 1 or (is_group and not self._is_looked_up(pending))):
             # Only events that its gate waits for wake it, but then all plugins that rejected it are asked.
             self._gated.setdefault((profile, pending.gating_plugin), {})[pending] = None
             return
@@ -130,6 +131,11 @@ class PendingClassIndex:
             by_token = self._by_what.get((profile, plugin, interest.lookup), {})
             for token in brought if by_token else ():
                 yield by_token.get(token, {})
+
+    def _is_looked_up(self, pending: PendingClass) -> bool:
+        """Whether every event that its gate waits for is looked up."""
+        interests = self._interests.get(pending.scheduler_name, {}).get(pending.gating_plugin, ())
+        return all(interest.lookup is not None for interest in interests)
 
     def _lookups(self, profile: str, plugin: str) -> Iterator[Lookup]:
         for interest in self._interests[profile].get(plugin, ()):

@@ -11,6 +11,7 @@ class QueueEntry:
     """What the queue keeps about an entity, be it a pod or a pod group."""
 
     __slots__ = (
+        "added",
         "backoff_until",
         "error_count",
         "flushed",
@@ -25,6 +26,8 @@ class QueueEntry:
     def __init__(self, key: str, identity: str, timestamp: float) -> None:
         self.key = key
         self.identity = identity
+        self.added = timestamp
+        """When it was first added."""
         self.timestamp = timestamp
         """When it was added, or last came back from a failed attempt: its place in line."""
         self.unschedulable_count = 0
@@ -75,7 +78,12 @@ class QueuedPod(QueueEntry):
 
     @property
     def lookup_pod(self) -> Pod | None:
-        """The pod by which the entity is found for an event; None if no one pod tells what it waits for."""
+        """The pod whose class is that of the entity; None if no one pod tells."""
+        return self.pod
+
+    @property
+    def gated_pod(self) -> Pod | None:
+        """The pod by which the entity is found for an event, if it is gated."""
         return self.pod
 
     @property

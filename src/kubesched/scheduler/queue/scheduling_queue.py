@@ -27,10 +27,9 @@ from kubesched.scheduler.cluster_events import (
     ATTEMPT_FAILED,
     BACKOFF_COMPLETE,
     FORCED,
-    PENDING_POD_ADDED,
-    PENDING_POD_UPDATED,
     POP_FROM_BACKOFF,
     WAITED_TOO_LONG,
+    PendingPodEvents,
     pod_events,
 )
 from kubesched.scheduler.groups.queued_group import QueuedEntity
@@ -68,6 +67,10 @@ class SchedulingQueue(QueuePlaces):
         way into it; if not, it ends to the moment, and they are held back on their way out.
         """
         clock, stopwatch = settings.clock, settings.stopwatch
+        self._pending = pending = PendingPodEvents(state.features.release)
+        self._nominates_first = state.features.release.nominated_when_added
+        self._nominating = () if self._nominates_first else (pending.added.label, pending.updated.label)
+        """What makes a pod count on the node in its status, once it is active."""
         self._state = state
         self._sorter = plugins.sorter
         self._gates = Gates(state, plugins.gates, listeners, stopwatch)
@@ -97,7 +100,12 @@ class SchedulingQueue(QueuePlaces):
 
     def add(self, pod: Pod) -> None:
         """A new pending pod."""
-        self._to_active(QueuedPod(pod, self._clock()), PENDING_POD_ADDED.label)
+        self._add(pod, self._pending.added.label)
+
+    def _add(self, pod: Pod, label: str) -> None:
+        if self._nominates_first:
+            self.nominate(pod, None)
+        self._to_active(QueuedPod(pod, self._clock()), label)
 
     def update(self, old: Pod, new: Pod) -> None:
         """A pending pod changed; wherever it is, it stays one pod."""
@@ -116,7 +124,7 @@ class SchedulingQueue(QueuePlaces):
                 return
         queued = _pod(self._unschedulable.get(new.key))
         if queued is None:
-            self._to_active(QueuedPod(new, self._clock()), PENDING_POD_UPDATED.label)
+            self._add(new, (self._pending.added if self._nominates_first else self._pending.updated).label)
             return
         queued.pod = new
         self._update_nomination(old, new)
@@ -342,7 +350,7 @@ class SchedulingQueue(QueuePlaces):
         self._remove(entity.key)
         (self._retry_queue if self._skips_unschedulable and entity.was_unschedulable else self._active).put(entity)
         self._moved(entity, label, ACTIVE)
-        if isinstance(entity, QueuedPod) and label in (PENDING_POD_ADDED.label, PENDING_POD_UPDATED.label):
+        if isinstance(entity, QueuedPod) and label in self._nominating:
             self.nominate(entity.pod, None)
         return True
 

@@ -66,7 +66,7 @@ class UnschedulablePods:
         if pending not in self._classes:
             self._arrivals += 1
             self._classes[pending] = (self._arrivals, {})
-            self._index.put(pending, pod)
+            self._index.put(pending, entity.gated_pod)
         self._classes[pending][1][entity.key] = entity
 
     def _class_of(self, entity: QueuedEntity, pod: Pod | None) -> PendingClass:

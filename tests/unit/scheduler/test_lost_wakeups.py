@@ -1,0 +1,124 @@
+"""Pods that waited for five minutes though there was room: what was found by random histories, one test each."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.scheduler.group_world import GroupWorld, make_gang, members
+from tests.unit.scheduler.world import World, names
+from tests.waiting_model import FOREVER
+from tests.waiting_steps import volume_claim, volume_named, with_claim
+
+from kubesched.api.change import Change
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.storage import StorageClass
+from kubesched.framework.waiting import WaitingPods
+from kubesched.testing import make_node, make_pod
+
+MODES = pytest.mark.parametrize(("batched", "wakes"), [(True, True), (False, False)], ids=["batched", "parity"])
+"""kube-scheduler overlooks these, and recordings hold PARITY mode to it."""
+LATE = StorageClass(
+    metadata=ObjectMeta(name="late"),
+    provisioner="kubernetes.io/no-provisioner",
+    volume_binding_mode="WaitForFirstConsumer",
+)
+
+
+def world_with(*objects: object, batched: bool) -> World:
+    world = World(*objects, batched=batched, longest_wait=FOREVER)  # type: ignore[arg-type]
+    try_all(world)
+    return world
+
+
+def try_all(world: World) -> None:
+    """Until nobody is to be tried, with backoffs over."""
+    for _ in range(15):
+        while world.queue.has_next:
+            world.tried()
+        world.pass_seconds(1)
+
+
+def bound(world: World) -> dict[str, str]:
+    return {pod.name: pod.spec.node_name for pod in world.cluster.pods.values() if pod.spec.node_name}
+
+
+@MODES
+def test_preemptor_is_woken_by_what_stood_in_the_way_of_its_preemption(batched: bool, wakes: bool) -> None:
+    """NodeResourcesFit rejects it first; with the victim gone VolumeBinding does, and that waits for a volume."""
+    world = world_with(
+        *(make_node("n").capacity(cpu="1"), make_pod("low").requests(cpu="1").on("n")),
+        *(LATE, volume_claim("data", "late"), with_claim(make_pod("high").requests(cpu="1"), "data").priority(10)),
+        batched=batched,
+    )
+    assert names(world.queue.unschedulable()) == ["high"]
+    world.see(volume_named("v", "late"))
+    try_all(world)
+    assert bound(world) == ({"high": "n"} if wakes else {"low": "n"})
+
+
+@MODES
+def test_room_kept_for_a_nominated_pod_is_free_when_another_scheduler_binds_it(batched: bool, wakes: bool) -> None:
+    nominated = make_pod("nominated").never_preempting().requests(cpu="2").nominated("n")
+    world = world_with(
+        *(
+            make_node("n").capacity(cpu="2"),
+            make_node("m").capacity(cpu="1"),
+            make_pod("there").requests(cpu="1").on("n"),
+        ),
+        *(nominated, make_pod("waits").requests(cpu="1").node_selector({"kubernetes.io/hostname": "n"})),
+        batched=batched,
+    )
+    assert bound(world) == {"there": "n"}
+    world.see(nominated.on("m"))
+    try_all(world)
+    assert bound(world) == {"there": "n", "nominated": "m"} | ({"waits": "n"} if wakes else {})
+
+
+@MODES
+def test_room_kept_for_a_nominated_pod_is_free_when_that_needs_less(batched: bool, wakes: bool) -> None:
+    nominated = make_pod("nominated").never_preempting().requests(cpu="2").nominated("n").node_selector(disk="ssd")
+    world = world_with(
+        *(make_node("n").capacity(cpu="2"), nominated, make_pod("waits").requests(cpu="1")), batched=batched
+    )
+    assert bound(world) == {}
+    world.see(nominated.requests(cpu="1"))
+    try_all(world)
+    assert bound(world) == ({"waits": "n"} if wakes else {})
+
+
+@MODES
+def test_room_kept_for_a_preemptor_is_free_when_that_goes_before_its_status_names_the_node(
+    batched: bool, wakes: bool
+) -> None:
+    high = make_pod("high").requests(cpu="2").priority(10)
+    world = world_with(*(make_node("n").capacity(cpu="2"), make_pod("low").requests(cpu="1").on("n")), batched=batched)
+    world.cluster.graceful = True
+    world.see(high)
+    world.finish(world.decided(), tell=False)  # the watch has yet to show the nomination
+    world.cluster.unseen.clear()
+    world.see(make_pod("waits").requests(cpu="1"))
+    try_all(world)
+    assert bound(world) == {"low": "n"}
+    world.scheduler.handle(Change(old=high.build()))
+    try_all(world)
+    assert bound(world) == {"low": "n"} | ({"waits": "n"} if wakes else {})
+
+
+@pytest.mark.parametrize("batched", [True, False], ids=["batched", "parity"])
+def test_gang_whose_first_pod_is_made_anew_while_it_waits_for_others_runs_when_all_are_there(batched: bool) -> None:
+    world = GroupWorld(make_node("n").capacity(cpu="4"), make_gang("g", 3), *members("g", 2), batched=batched)
+    world.lose(members("g", 1)[0])
+    world.see(make_pod("g-0", uid="made anew").group("g").requests(cpu="1"))
+    assert world.bound() == []
+    world.see(*members("g", 1, first=2))
+    world.try_all()
+    assert world.bound() == ["g-0", "g-1", "g-2"]
+
+
+def test_plugin_that_allows_a_pod_which_was_rejected_changes_nothing() -> None:
+    """It is over for the pod, once: the loop that asks for what is over must not break."""
+    waiting = WaitingPods()
+    pod = waiting.add(make_pod("p").build(), "n", {"A": 10.0})
+    pod.reject("A", "removed")
+    pod.allow("A")
+    assert waiting.settled() == [pod]
+    assert pod.refusal is not None
