@@ -11,6 +11,8 @@ from kubesched.ask.explain.explanation import Explanation
 from kubesched.ask.output import API_VERSION, plain
 from kubesched.ask.pending import PendingPods
 from kubesched.ask.placement_tests.running import TestResults
+from kubesched.ask.readiness import ReadinessReport
+from kubesched.ask.releases.comparison import ReleaseComparison
 from kubesched.ask.trial import FitAnswer
 from kubesched.ask.what_if.answer import WhatIfAnswer
 from kubesched.simulate.placement import CapacityAnswer, PlacementReport
@@ -57,7 +59,28 @@ class VersionAnswer:
 
     version: str
     kubernetes: str
+    """The newest release that is followed."""
     python: str
+    releases: tuple[str, ...] = ()
+    """All releases that are followed, the newest first."""
+
+
+@dataclass(frozen=True)
+class InstalledPlugin:
+    """A plugin that a configuration may name."""
+
+    name: str
+    origin: str
+    """kubesched, or the package with its version."""
+    points: tuple[str, ...]
+    """Its extension points, as configurations name them."""
+
+
+@dataclass(frozen=True)
+class PluginList:
+    """All of them, by name."""
+
+    items: tuple[InstalledPlugin, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +97,10 @@ PARTS: dict[str, tuple[type, ...]] = {
     "ExplanationList": (ExplanationList,),
     "Fit": (FitAnswer,),
     "PendingPods": (PendingPods, Skipped),
+    "PluginList": (PluginList,),
     "Placement": (PlacementReport, Skipped),
+    "Readiness": (ReadinessReport,),
+    "ReleaseComparison": (ReleaseComparison, Skipped),
     "Replay": (ReplayAnswer,),
     "Simulation": (SimulationReport, Summary, Skipped),
     "TestResults": (TestResults,),
@@ -89,5 +115,5 @@ def answer(*parts: object) -> dict[str, Any]:
     kind = next(kind for kind, types in PARTS.items() if tuple(map(type, parts)) == types)
     fields: dict[str, Any] = {}
     for part in parts:
-        fields |= plain(part)
+        fields |= plain(part, leave_out_empty=True)
     return {"apiVersion": API_VERSION, "kind": kind, **fields}

@@ -55,11 +55,19 @@ class UncordonNodes(_NodesEdit, frozen=True, tag="uncordon"):
     """New pods may go to these nodes again."""
 
 
-class RemoveNodes(_NodesEdit, frozen=True, tag="remove"):
-    """These nodes are lost, with their daemons and devices; their other pods are pending."""
+class FailNodes(_NodesEdit, frozen=True, tag="fail"):
+    """These nodes are out of reach, as in an outage: they stay, tainted, and count as domains of topologies. Their pods
+    are made anew elsewhere, those of StatefulSets are not."""
 
     def __str__(self) -> str:
         return f"lose {', '.join(self.nodes) or self.selector}"
+
+
+class RemoveNodes(_NodesEdit, frozen=True, tag="remove"):
+    """These nodes are deleted, with their daemons and devices; their other pods are pending."""
+
+    def __str__(self) -> str:
+        return f"delete {', '.join(self.nodes) or self.selector}"
 
 
 class DrainNodes(_NodesEdit, frozen=True, tag="drain"):
@@ -176,7 +184,7 @@ class SetWeight(_Edit, frozen=True, tag="set-weight"):
         return f"weight of {self.plugin} {self.weight}"
 
 
-TrialEdit = CordonNodes | UncordonNodes | RemoveNodes | AddNodes | CreateObject | DeleteObject | PatchObject
+TrialEdit = CordonNodes | UncordonNodes | FailNodes | RemoveNodes | AddNodes | CreateObject | DeleteObject | PatchObject
 """Edits that a question to `kubesched serve` brings along, as JSON. The changes of a remedy are among them."""
 Edit = (
     TrialEdit
@@ -191,7 +199,8 @@ Edit = (
 )
 
 OPTIONS: Mapping[type[_Edit], str] = {
-    RemoveNodes: "--lose",
+    FailNodes: "--lose",
+    RemoveNodes: "--gone",
     DrainNodes: "--drain",
     UpgradeNodes: "--upgrade",
     AddNodes: "--add",

@@ -15,7 +15,11 @@ from kubesched import __version__
 from kubesched.ask.explain import ExplainedPod, words
 from kubesched.ask.output import counted, listed
 from kubesched.ask.pending import PendingPods
+from kubesched.ask.readiness import ReadinessReport, Severity
+from kubesched.ask.releases.comparison import ReleaseComparison
+from kubesched.ask.shadow_report import AGREEING, ShadowReport
 from kubesched.ask.what_if.answer import WhatIfAnswer
+from kubesched.simulate.placement import CapacityAnswer, PlacementReport
 from kubesched.simulate.report import (
     Comparison,
     Share,
@@ -140,7 +144,7 @@ def simulation_page(report: SimulationReport, *, configuration: str = "default",
     """What a simulation found out; `configuration` is the name of the configuration, `made` the time of the page."""
     colours = _colours(report.total.notable)
     many = len(report.by_node) > MOST_BARS
-    return _render(
+    return render(
         "simulation",
         report=report,
         configuration=configuration,
@@ -163,23 +167,35 @@ def comparison_page(found: Comparison, *, seed: int, made: str) -> str:
     }
     bars = {title: _side_by_side(each) for title, each in shares.items()} if len(names) <= len(_STYLES) else {}
     figures = figures_in_words(found)
-    return _render("comparison", found=found, names=names, figures=figures, bars_by_title=bars, seed=seed, made=made)
+    return render("comparison", found=found, names=names, figures=figures, bars_by_title=bars, seed=seed, made=made)
 
 
 def explanation_page(answers: Sequence[ExplainedPod], *, made: str) -> str:
     """Why pods go where they go: every node with its verdict, and every score. `made` says when the page was made."""
     profiles = sorted({answer.explanation.profile for answer in answers})
-    return _render("explanation", answers=answers, profiles=profiles, made=made)
+    return render("explanation", answers=answers, profiles=profiles, made=made)
 
 
 def pending_page(pending: PendingPods, *, made: str) -> str:
     """What all pending pods wait for, and what would help; `made` says when the page was made."""
     causes = _counts([(group.why, len(group.pods)) for group in pending.groups])
     waiting = sum(len(group.pods) for group in pending.groups)
-    return _render("pending", pending=pending, causes=causes, waiting=waiting, made=made)
+    return render("pending", pending=pending, causes=causes, waiting=waiting, made=made)
 
 
-def what_if_page(found: WhatIfAnswer) -> str:
+def placement_page(report: PlacementReport, *, made: str) -> str:
+    """Where pods go, and why others wait; `made` says when the page was made."""
+    return render("placement", report=report, made=made)
+
+
+def capacity_page(found: CapacityAnswer, *, made: str) -> str:
+    """How many more of a pod fit; `made` says when the page was made."""
+    most = max(found.by_zone.values(), default=1)
+    zones: list[Bars] = [(zone, [("b", count / most, str(count))]) for zone, count in found.by_zone.items()]
+    return render("capacity", found=found, zones=zones, made=made)
+
+
+def what_if_page(found: WhatIfAnswer, *, made: str = "") -> str:
     """The cluster as it is and as it would be."""
     members = [*found.zones, found.total] if len(found.zones) > 1 else [found.total]
     fullness: dict[str, list[Bars]] = {}
@@ -189,7 +205,30 @@ def what_if_page(found: WhatIfAnswer) -> str:
             fullness[resource] = [
                 (name, [_bar("a", share.before or 0.0), _bar("b", share.after or 0.0)]) for name, share in shares
             ]
-    return _render("what_if", found=found, fullness=fullness)
+    return render("what_if", found=found, fullness=fullness, made=made)
+
+
+def releases_page(found: ReleaseComparison, *, made: str) -> str:
+    """What an upgrade would change; `made` says when the page was made."""
+    return render("releases", found=found, made=made)
+
+
+def readiness_page(found: ReadinessReport, *, made: str) -> str:
+    """Whether nodes can be drained or upgraded; `made` says when the page was made."""
+    blocking = sum(each.severity is Severity.BLOCKS for each in found.findings)
+    return render("readiness", found=found, blocking=blocking, made=made)
+
+
+def shadow_page(report: ShadowReport, *, made: str) -> str:
+    """How far two schedulers agree, and why they differ; `made` says when the page was made."""
+    counted_by = {name: _counts([*getattr(report, name).items()]) for name in ("causes", "plugins", "workloads")}
+    most = max((sum(counts.values()) for counts in report.days.values()), default=1)
+    days: list[Bars] = []
+    for day, counts in report.days.items():
+        agreeing = sum(counts.get(judgement, 0) for judgement in AGREEING)
+        differing = sum(counts.values()) - agreeing
+        days.append((day, [("b", agreeing / most, str(agreeing)), ("d", differing / most, str(differing))]))
+    return render("shadow", report=report, days=days, made=made, **counted_by)
 
 
 @cache
@@ -214,7 +253,8 @@ def _environment() -> Environment:
     return environment
 
 
-def _render(template: str, **answer: object) -> str:
+def render(template: str, **answer: object) -> str:
+    """The page of a template, with what it shows."""
     return _environment().get_template(f"{template}.html.j2").render(answer)
 
 

@@ -18,10 +18,11 @@ from kubesched.api.devices import ResourceSlice
 from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
-from kubesched.api.node import Node
+from kubesched.api.node import Node, NodeCondition, Taint
 from kubesched.api.pod import Pod, PodStatus
 from kubesched.api.schema import convert
 from kubesched.api.storage import CSINode
+from kubesched.api.tolerations import UNSCHEDULABLE_TAINT, tolerates
 from kubesched.ask.edits import (
     AddNodes,
     AddNodesFromTemplate,
@@ -33,6 +34,7 @@ from kubesched.ask.edits import (
     Edit,
     EditError,
     EditMistake,
+    FailNodes,
     PatchObject,
     RemoveNodes,
     RescheduleAll,
@@ -48,7 +50,14 @@ from kubesched.simulate.nodes import belongs_to, leaves, new_node, nodes_meant, 
 K = TypeVar("K", bound=KubeObject)
 
 Changes = Iterator[Change[KubeObject]]
-NodesEdit = CordonNodes | UncordonNodes | DrainNodes | RemoveNodes | UpgradeNodes
+NodesEdit = CordonNodes | UncordonNodes | DrainNodes | FailNodes | RemoveNodes | UpgradeNodes
+UNREACHABLE_TAINTS = (
+    Taint("node.kubernetes.io/unreachable", "NoSchedule"),
+    Taint("node.kubernetes.io/unreachable", "NoExecute"),
+)
+"""What the node controller adds to a node that is out of reach."""
+_STUCK = "1970-01-01T00:00:00Z"
+"""When a pod was deleted whose kubelet does not say that it is gone."""
 _REVISION = "deployment.kubernetes.io/revision"
 
 
@@ -138,6 +147,8 @@ def changes_of(edit: Edit, cluster: EditableCluster) -> Changes:
             yield from _cordoned(nodes, True)
         case RescheduleAll():
             yield from _evicted(list(cluster.all(Node)), cluster)
+        case FailNodes():
+            yield from _failed(_nodes(edit, cluster), cluster)
         case RemoveNodes():
             yield from _removed(_nodes(edit, cluster), cluster)
         case AddNodes():
@@ -169,9 +180,7 @@ def _mistaken(edit: Edit, field: str, target: str, problem: str) -> EditError:
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def node_names(
-    edit: CordonNodes | UncordonNodes | DrainNodes | RemoveNodes | UpgradeNodes, cluster: EditableCluster
-) -> set[str]:
+def node_names(edit: NodesEdit, cluster: EditableCluster) -> set[str]:
     """The nodes that an edit names, or means by a label. EditError where a text means none."""
     if bool(edit.nodes) == bool(edit.selector):
         raise _mistaken(edit, "", "", "expected either nodes or a selector")
@@ -196,24 +205,53 @@ def _nodes(edit: NodesEdit, cluster: EditableCluster) -> list[Node]:
 
 
 def _cordoned(nodes: Iterable[Node], is_cordoned: bool) -> Changes:
+    """With the taint that the node controller adds to nodes that are cordoned."""
     for node in nodes:
         if node.spec.unschedulable != is_cordoned:
-            yield Change(node, replace(node, spec=replace(node.spec, unschedulable=is_cordoned)))
+            others = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key)
+            taints = (*others, UNSCHEDULABLE_TAINT) if is_cordoned else others
+            yield Change(node, replace(node, spec=replace(node.spec, unschedulable=is_cordoned, taints=taints)))
 
 
-def _evicted(nodes: Iterable[Node], cluster: EditableCluster) -> Changes:
-    """The pods of the nodes that a drain evicts are pending, under the names they have. Their devices are free."""
+def _failed(nodes: list[Node], cluster: EditableCluster) -> Changes:
+    """What becomes of nodes that are out of reach, once their pods' `tolerationSeconds` are over."""
+    yield from _evicted(nodes, cluster, waits_for_kubelet=True)
+    for node in nodes:
+        others = [taint for taint in node.spec.taints if taint not in UNREACHABLE_TAINTS]
+        conditions = [each for each in node.status.conditions if each.type != "Ready"]
+        status = replace(node.status, conditions=(*conditions, NodeCondition("Ready", "Unknown")))
+        spec = replace(node.spec, taints=(*others, *UNREACHABLE_TAINTS))
+        yield Change(node, replace(node, spec=spec, status=status))
+
+
+def _evicted(nodes: Iterable[Node], cluster: EditableCluster, *, waits_for_kubelet: bool = False) -> Changes:
+    """The pods of the nodes that a drain evicts are pending, under the names they have. Their devices are free.
+
+    Where a kubelet would have to confirm that they are gone and does not, the pods of a StatefulSet stay on their way
+    out, as it makes none of the same name meanwhile; and those that tolerate the loss for ever stay.
+    """
     names = {node.name for node in nodes}
     pods = [pod for pod in cluster.all(Pod) if pod.spec.node_name in names and leaves(pod)]
+    if waits_for_kubelet:
+        pods = [pod for pod in pods if not _tolerates_loss(pod)]
     uids = {pod.uid for pod in pods}
     for pod in pods:
         status = PodStatus(phase="Pending", resource_claim_statuses=pod.status.resource_claim_statuses)
-        yield Change(pod, replace(pod, spec=replace(pod.spec, node_name=""), status=status))
+        owner, metadata = pod.metadata.controller, pod.metadata
+        if waits_for_kubelet and owner is not None and owner.kind == "StatefulSet":
+            metadata = replace(metadata, deletion_timestamp=_STUCK)
+        yield Change(pod, replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=status))
     for claim in cluster.all(ResourceClaim):
         staying = tuple(user for user in claim.status.reserved_for if user.uid not in uids)
         if staying != claim.status.reserved_for:
             held = replace(claim.status, reserved_for=staying) if staying else ResourceClaimStatus()
             yield Change(claim, replace(claim, status=held))
+
+
+def _tolerates_loss(pod: Pod) -> bool:
+    """Whether it stays on an unreachable node for as long as that takes."""
+    tolerating = [each for each in pod.spec.tolerations if tolerates(each, UNREACHABLE_TAINTS[1])]
+    return bool(tolerating) and all(each.toleration_seconds is None for each in tolerating)
 
 
 def _removed(nodes: list[Node], cluster: EditableCluster) -> Changes:

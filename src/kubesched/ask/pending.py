@@ -37,10 +37,12 @@ class PoolHelp:
 
 @dataclass(frozen=True, slots=True)
 class PendingGroup:
-    """Pods that wait for the same."""
+    """Pods of one workload that wait for the same."""
 
+    workload: str
+    """`shop/web`; pods that nobody manages go by their namespace."""
     why: str
-    """What most nodes lack, in the words of the pods' conditions: the same that the page says."""
+    """What the nodes that came furthest lack, in the words of the pods' conditions: the same that the page says."""
     pods: tuple[str, ...]
     message: str
     """What the condition of the first of them says."""
@@ -48,6 +50,10 @@ class PendingGroup:
     """The fewest nodes first, of those that place most."""
     remedies: Remedies | None = None
     """For the first of them."""
+
+    @property
+    def title(self) -> str:
+        return f"{counted(len(self.pods), 'pod')} of {self.workload}: {self.why}"
 
     @property
     def help_for_all(self) -> list[str]:
@@ -64,7 +70,7 @@ class PendingGroup:
     def help_for_first(self) -> list[str]:
         """What else would help the first of them, in sentences."""
         found = self.remedies.found if self.remedies is not None else ()
-        return [f"{each.text}." for each in found if each.steps[-1].sort is not RemedyKind.ADD_NODE or not self.pools]
+        return [each.sentences for each in found if each.steps[-1].sort is not RemedyKind.ADD_NODE or not self.pools]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,12 @@ class PendingPods:
     """Pods at the end of the queue that were not looked at."""
 
 
-def pending_pods(cluster: ClusterModel, *, with_remedies: bool = True, most: int | None = None) -> PendingPods:
+def pending_pods(
+    cluster: ClusterModel, *, with_remedies: bool = True, most: int | None = None, namespace: str = ""
+) -> PendingPods:
     """Place what can be placed, in the order of the queue, and explain the rest; of more than `most` pods, the first.
 
-    The cluster holds the placed pods afterwards.
+    With a namespace only its pods are told of, though all are placed. The cluster holds the placed pods afterwards.
     """
     placed: list[PodPlacement] = []
     waiting: list[tuple[Pod, UnplacedPod]] = []
@@ -93,6 +101,8 @@ def pending_pods(cluster: ClusterModel, *, with_remedies: bool = True, most: int
         cluster.state.delete(pod)
     for pod in pending[: len(pending) - len(left_out)]:
         outcome = place_one(cluster, pod)
+        if namespace not in ("", pod.namespace):
+            continue
         if isinstance(outcome, PodPlacement):
             placed.append(outcome)
         else:
@@ -108,18 +118,15 @@ class _Groups:
         self._engine = Engine(cluster.state, cluster.profiles.values(), draw=lambda among: 0)
 
     def of(self, waiting: Sequence[tuple[Pod, UnplacedPod]]) -> tuple[PendingGroup, ...]:
-        """Pods that wait for the same cause are one group. Equivalent pods have the same cause."""
+        """Pods of a workload that wait for the same cause are one group. Equivalent pods have the same cause."""
         causes: dict[object, Cause] = {}
-        members: dict[object, list[tuple[Pod, UnplacedPod]]] = {}
-        titles: dict[object, str] = {}
+        members: dict[tuple[str, str], list[tuple[Pod, UnplacedPod]]] = {}
         for pod, outcome in waiting:
             known_as = (outcome.outcome, self._cluster.state.facts(pod).fingerprint)
             if known_as not in causes:
                 causes[known_as] = self._cause(pod, outcome)
-            cause = causes[known_as]
-            titles[cause.key] = cause.title
-            members.setdefault(cause.key, []).append((pod, outcome))
-        groups = [self._group(titles[key], pods) for key, pods in members.items()]
+            members.setdefault(causes[known_as].of_workload(pod).key, []).append((pod, outcome))
+        groups = [self._group(*key, pods) for key, pods in members.items()]
         return tuple(sorted(groups, key=lambda group: -len(group.pods)))
 
     def _cause(self, pod: Pod, outcome: UnplacedPod) -> Cause:
@@ -127,7 +134,7 @@ class _Groups:
         found = cause_of(self._engine.decide(pod), self._engine.pre_enqueue(pod)) if is_tried else None
         return found or Cause(outcome.message)
 
-    def _group(self, why: str, members: Sequence[tuple[Pod, UnplacedPod]]) -> PendingGroup:
+    def _group(self, workload: str, why: str, members: Sequence[tuple[Pod, UnplacedPod]]) -> PendingGroup:
         pods, (first, outcome) = [pod for pod, _ in members], members[0]
         pools: tuple[PoolHelp, ...] = ()
         remedies = None
@@ -135,18 +142,19 @@ class _Groups:
             remedies = explain(self._cluster, first).findings.remedies
             if outcome.outcome == Outcome.UNSCHEDULABLE.value and not first.spec.resource_claims:
                 pools = self._pools(pods[:MOST_PODS])
-        return PendingGroup(why, tuple(pod.key for pod in pods), outcome.message, pools, remedies)
+        return PendingGroup(workload, why, tuple(pod.key for pod in pods), outcome.message, pools, remedies)
 
     # -- how many nodes -----------------------------------------------------------------------------------------------
 
     def _pools(self, pods: Sequence[Pod]) -> tuple[PoolHelp, ...]:
-        helping = [pool for pool in pools_of(self._cluster.state) if self._places(pool, 1, pods[:1])][:MOST_POOLS]
+        pools = pools_of(self._cluster.state)  # a pod that is spread may need its node in one zone of several
+        helping = [pool for pool in pools if self._places(pool, len(pool.models), pods[:1])][:MOST_POOLS]
         found = [self._help(pool, pods) for pool in helping]
         return tuple(sorted(found, key=lambda help_: (-help_.places, help_.nodes)))
 
     def _help(self, pool: NodePool, pods: Sequence[Pod]) -> PoolHelp:
         """The fewest nodes that place as many as any number would."""
-        high = min(len(pods), MOST_NEW_NODES)
+        high = min(max(len(pods), len(pool.models)), MOST_NEW_NODES)
         most = self._places(pool, high, pods)
         fewer = bisect_left(range(1, high), True, key=lambda nodes: self._places(pool, nodes, pods) == most)
         return PoolHelp(pool.name, 1 + fewer, most)

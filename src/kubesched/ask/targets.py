@@ -80,6 +80,17 @@ def find_pod(
     return pending[0] if pending else _next_pod(cluster, workload, trial)
 
 
+def pending_of(cluster: ClusterModel, text: str, namespace: str = DEFAULT_NAMESPACE) -> list[Pod]:
+    """All pending pods of the pod, workload or group that is meant. Raises UnknownTargetError."""
+    kind, key = parsed(text, namespace)
+    find_pod(cluster, text, namespace)
+    if kind is Pod:
+        return [pod for pod in cluster.pending() if pod.key == key]
+    if kind is PodGroup:
+        return [pod for pod in cluster.pending() if group_key(pod) == key]
+    return [pod for pod in cluster.pending() if _is_of(cluster, pod, cluster.workloads[kind, key])]
+
+
 def _member_of(cluster: ClusterModel, key: str) -> Pod:
     known = {group.key for group in cluster.state.objects.all(PodGroup)}
     if key not in known:

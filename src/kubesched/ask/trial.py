@@ -6,8 +6,8 @@ order: pods of a node, objects of a kind, nodes of a zone. Nothing else may happ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -40,6 +40,21 @@ class Trial:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._undo.close()
+
+    @contextmanager
+    def part(self) -> Iterator[Callable[[], None]]:
+        """What is done within this block is taken back at its end already, unless what it yields is called before."""
+        before, flags = self._undo, (self._order_is_kept, self._pods_are_kept)
+        self._undo, is_kept = ExitStack(), []
+        try:
+            yield lambda: is_kept.append(True)
+        finally:
+            done, self._undo = self._undo, before
+            if is_kept:
+                before.push(done)
+            else:
+                done.close()
+                self._order_is_kept, self._pods_are_kept = flags
 
     # -- what is asked ------------------------------------------------------------------------------------------------
 

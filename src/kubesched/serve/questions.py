@@ -115,7 +115,7 @@ def _capacity(question: CapacityQuestion, service: QueryService, trial: Trial, c
         check_time()
         return trial.place(pod)
 
-    return answer(capacity(trial.cluster, model, most=question.most, place=place))
+    return answer(capacity(trial.cluster, model, most=question.most, place=place, create=trial.change))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def described() -> dict[str, Any]:
     asked = [each.question for each in QUESTIONS.values()]
     _, components = msgspec.json.schema_components(asked, ref_template="#/components/schemas/{name}")
     for schema in components.values():
-        _name_pods(schema)
+        name_pods(schema)
     components |= {each.answer: _answer(each.answer) for each in QUESTIONS.values()}
     components["Error"] = _error()
     return {
@@ -178,7 +178,7 @@ def described() -> dict[str, Any]:
 _PROBES = {"/healthz": "Whether it runs.", "/readyz": "Whether the cluster has been read, and what is missing."}
 
 
-def _name_pods(schema: dict[str, Any]) -> None:
+def name_pods(schema: dict[str, Any]) -> None:
     """Pods are kept as they are sent until they are looked at, so their type says nothing."""
     properties = schema.get("properties", {})
     if "pod" in properties:

@@ -12,7 +12,7 @@ import msgspec
 from kubesched.api.custom import CustomObject, custom_object
 from kubesched.api.kinds import BUILT_IN, KINDS, Resource
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta, Record
-from kubesched.api.pod import PodSpec
+from kubesched.api.pod import PodCondition, PodSpec
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.api.well_known import NAMESPACE_NAME
@@ -52,6 +52,7 @@ class PodWorkloadStatus(Record, frozen=True):
 
     succeeded: int = 0
     completed_indexes: str = ""
+    conditions: tuple[PodCondition, ...] = ()
 
 
 class PodWorkload(KubeObject, frozen=True):
@@ -59,6 +60,12 @@ class PodWorkload(KubeObject, frozen=True):
 
     spec: PodWorkloadSpec = PodWorkloadSpec()
     status: PodWorkloadStatus = PodWorkloadStatus()
+
+    @property
+    def refusal(self) -> str:
+        """Why the API server takes no more of its pods, such as a quota: what its controller wrote down."""
+        failures = (each for each in self.status.conditions if each.type == "ReplicaFailure" and each.status == "True")
+        return next((each.message for each in failures), "")
 
 
 class Deployment(PodWorkload, frozen=True):
@@ -145,9 +152,12 @@ def _kind_of(api_version: str, kind: str, workloads: bool) -> ReadAs | Mistake |
     return Mistake("apiVersion", f"{api_version!r} has no kind {kind}; Kubernetes v1.36 serves it as {served!r}")
 
 
+_PLACEMENT_TEST = ("kubesched.dev/v1alpha1", "PlacementTest")
+
+
 def is_known(api_version: str, kind: str) -> bool:
-    """Whether Kubernetes itself has this kind, so that there is nothing odd about it in a manifest."""
-    return (api_version, kind) in BUILT_IN or (
+    """Whether Kubernetes, or kubesched itself, has this kind, so that there is nothing odd about it in a manifest."""
+    return (api_version, kind) in (*BUILT_IN, _PLACEMENT_TEST) or (
         _is_of_kubernetes(api_version) and any(name == kind for _, name in BUILT_IN)
     )
 

@@ -72,7 +72,7 @@ def new_node(model: Node, name: str, belongings: Iterable[KubeObject] = ()) -> I
                 yield replace(obj, metadata=meta, spec=replace(obj.spec, node_name=name))
 
 
-_MIRROR = "kubernetes.io/config.mirror"
+MIRROR = "kubernetes.io/config.mirror"
 """Marks a pod that a kubelet runs from a file of its own."""
 _SHOWN = 8
 SHORT = {"zone": (ZONE,), "region": (REGION,), "pool": POOL_LABELS, "node": (HOSTNAME,)}
@@ -113,7 +113,7 @@ def whats_wrong(nodes: Collection[Node], text: str) -> str:
 
 def leaves(pod: Pod) -> bool:
     """Daemons and what the kubelet runs by itself stay, as with `kubectl drain --ignore-daemonsets`."""
-    return not (is_daemon(pod) or pod.is_finished or pod.is_terminating or _MIRROR in pod.metadata.annotations)
+    return not (is_daemon(pod) or pod.is_finished or pod.is_terminating or MIRROR in pod.metadata.annotations)
 
 
 @dataclass(frozen=True, slots=True)

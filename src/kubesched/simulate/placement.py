@@ -8,16 +8,19 @@ out, as there is no API server to write to.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import nsmallest
 
 from msgspec.structs import replace
 
-from kubesched.api.meta import KubeObject
-from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.api.pod import PersistentVolumeClaimSource, Pod, PodStatus, Volume
+from kubesched.api.storage import ClaimStatus, PersistentVolumeClaim
 from kubesched.api.well_known import ZONE
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
@@ -27,7 +30,7 @@ from kubesched.plugins.default_preemption.dry_run import DryRun
 from kubesched.plugins.default_preemption.plugin import NOT_HELPFUL, PreemptionDetails
 from kubesched.simulate.claims import settle_claims
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.kinds import PodWorkload
+from kubesched.simulate.kinds import PodWorkload, StatefulSet
 from kubesched.simulate.meter import NO_ZONE
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
@@ -115,7 +118,7 @@ class _Reader:
         self._names = state.nodes.names
         self._live = state.nodes.live
         self._size = state.nodes.size
-        self._budgets = EvictionBudgets(state.objects)
+        self._budgets = EvictionBudgets(state.objects, state.features.release)
 
     def eviction(self, candidate: Candidate) -> ProposedEviction:
         return ProposedEviction(self._names[candidate.row], self.victims(candidate.victims), candidate.violations)
@@ -268,8 +271,64 @@ def model_of(obj: KubeObject) -> Pod | None:
     if isinstance(obj, PodWorkload) and obj.spec.template.spec.containers:
         template = obj.spec.template
         meta = replace(template.metadata, name=obj.name, namespace=obj.namespace)
-        return Pod(api_version="v1", kind="Pod", metadata=meta, spec=template.spec)
+        pod = Pod(api_version="v1", kind="Pod", metadata=meta, spec=template.spec)
+        return _of_stateful_set(pod, obj) if isinstance(obj, StatefulSet) else pod
     return None
+
+
+def _of_stateful_set(pod: Pod, owner: StatefulSet) -> Pod:
+    """The pod with the volumes that its StatefulSet adds."""
+    reference = OwnerReference(api_version="apps/v1", kind="StatefulSet", name=owner.name, controller=True)
+    volumes = (
+        Volume(name=template.name, persistent_volume_claim=PersistentVolumeClaimSource(claim_name=claim.name))
+        for template, claim in zip(owner.spec.volume_claim_templates, claims_of_template(owner))
+    )
+    spec = replace(pod.spec, volumes=(*pod.spec.volumes, *volumes))
+    return replace(pod, metadata=replace(pod.metadata, owner_references=(reference,)), spec=spec)
+
+
+def claims_of_template(obj: KubeObject) -> tuple[PersistentVolumeClaim, ...]:
+    """The claims of the first pod of a StatefulSet, which those of copies are like."""
+    if not isinstance(obj, StatefulSet):
+        return ()
+    return tuple(
+        replace(template, metadata=ObjectMeta(name=f"{template.name}-{obj.name}-0", namespace=obj.namespace))
+        for template in obj.spec.volume_claim_templates
+    )
+
+
+def own_claims(pod: Pod, state: ClusterState) -> dict[str, PersistentVolumeClaim]:
+    """By volume: the claims that a StatefulSet made for this pod alone, so that a copy would have others like them."""
+    owner = pod.metadata.controller
+    if owner is None or owner.kind != "StatefulSet":
+        return {}
+    found: dict[str, PersistentVolumeClaim] = {}
+    for volume in pod.spec.volumes:
+        name = volume.persistent_volume_claim.claim_name if volume.persistent_volume_claim is not None else ""
+        claim = state.objects.get(PersistentVolumeClaim, name, pod.namespace)
+        if claim is not None and re.fullmatch(rf".+-{re.escape(owner.name)}-\d+", name):
+            found[volume.name] = claim
+    return found
+
+
+def with_claims_anew(copy: Pod, own: Mapping[str, PersistentVolumeClaim]) -> tuple[Pod, list[PersistentVolumeClaim]]:
+    """The copy with claims of its own, which have no volumes yet."""
+    made = {
+        volume: replace(
+            claim,
+            metadata=ObjectMeta(name=f"{volume}-{copy.name}", namespace=copy.namespace, uid=f"{volume}/{copy.uid}"),
+            spec=replace(claim.spec, volume_name=""),
+            status=ClaimStatus(phase="Pending"),
+        )
+        for volume, claim in own.items()
+    }
+    volumes = tuple(
+        replace(each, persistent_volume_claim=PersistentVolumeClaimSource(claim_name=made[each.name].name))
+        if each.name in made
+        else each
+        for each in copy.spec.volumes
+    )
+    return replace(copy, spec=replace(copy.spec, volumes=volumes)), list(made.values())
 
 
 def capacity(
@@ -279,18 +338,23 @@ def capacity(
     most: int,
     progress: Callable[[int, int], None] | None = None,
     place: Callable[[Pod], PodPlacement | UnplacedPod] | None = None,
+    create: Callable[[Change[KubeObject]], None] | None = None,
 ) -> CapacityAnswer:
     """Place copies of the pod, at most so many. No pod is evicted for them. The cluster holds them afterwards.
 
-    `place` may place them in another way, such as for a while.
+    `place` may place them in another way, such as for a while, and `create` make their claims.
     """
     place = place or (lambda pod: place_one(cluster, cluster.with_claims(pod)))
+    create, own = create or cluster.handle, own_claims(model, cluster.state)
     on: Counter[str] = Counter()
     stopped_by = ""
     for i in range(most):
         name = f"{model.name}-copy-{i}"
         meta = replace(model.metadata, name=name, uid=f"{model.namespace}/{name}")
-        outcome = place(replace(model, metadata=meta))
+        copy, claims = with_claims_anew(replace(model, metadata=meta), own)
+        for claim in claims:
+            create(Change(None, claim))
+        outcome = place(copy)
         if isinstance(outcome, UnplacedPod):
             stopped_by = outcome.message
             break

@@ -17,7 +17,7 @@ from typing import IO, Protocol, TypeVar
 import msgspec
 
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, PodStatus
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.budget import counting_looks
 from kubesched.framework.client import ClusterClient
@@ -73,11 +73,14 @@ class Simulation:
         record: IO[str] | None = None,
         with_annotations: bool = False,
         operation: SimulatedOperation | None = None,
+        pods_finish: bool = True,
     ) -> None:
         """`record` takes all that reaches the scheduler and what it decides. Extenders are not asked.
 
-        `operation` is what is done to the cluster while time passes, such as an upgrade of its nodes.
+        `operation` is what is done to the cluster while time passes, such as an upgrade of its nodes. Unless
+        `pods_finish`, all that run go on, whatever their annotations say: then it is about the cluster of this moment.
         """
+        self._pods_finish = pods_finish
         expansion = expand(objects, job_groups=configuration.features.job_groups)
         self.now = 0.0
         self._seed = seed
@@ -167,7 +170,7 @@ class Simulation:
             self._operation.bound(pod)
 
     def _finish_in_time(self, pod: Pod) -> None:
-        duration = duration_of(pod)
+        duration = duration_of(pod) if self._pods_finish else None
         if duration is not None:
             self.plan(self.now + duration, partial(self._finish, pod))
 
@@ -193,24 +196,26 @@ class Simulation:
         if self._operation is not None:
             self._operation.gone(pod)
 
-    def _evicted(self, pod: Pod, *, orphans_too: bool = False) -> None:
+    def _evicted(self, pod: Pod, *, orphans_too: bool = False, nominated: str = "") -> Pod | None:
         """A pod that a controller looks after is made anew."""
         self._gone(pod)
         if pod.uid in self._stories:
             self._stories[pod.uid].evicted = self.now
         owner = pod.metadata.controller
         if owner is None and not orphans_too:
-            return
+            return None
         count = self._replacements[pod.key] = self._replacements.get(pod.key, 0) + 1
         name = pod.name if owner is None or owner.kind in _SAME_NAME_AGAIN else f"{pod.name}-r{count}"
         meta = msgspec.structs.replace(pod.metadata, name=name, uid=f"{pod.uid}/{count}", deletion_timestamp="")
         spec = msgspec.structs.replace(pod.spec, node_name="")
-        again = Pod(api_version="v1", kind="Pod", metadata=meta, spec=spec)
+        status = PodStatus(nominated_node_name=nominated)
+        again = Pod(api_version="v1", kind="Pod", metadata=meta, spec=spec, status=status)
         if self._next_in_series.get(pod.uid, ("",))[0] == "finished":
             self._next_in_series[again.uid] = self._next_in_series[pod.uid]
         self._first[again.uid] = self._first.get(pod.uid, pod.key)
         self._expected += 1
         self.plan(self.now, partial(self._arrive, again))
+        return again
 
     # -- what an operation does ---------------------------------------------------------------------------------------
 
@@ -238,10 +243,13 @@ class Simulation:
         else:
             self._world.take_away(obj)
 
-    def evict(self, pod: Pod) -> None:
-        """Delete a pod, to be made anew; even if it has no controller, as it is to find out where it would go."""
+    def evict(self, pod: Pod, nominated: str = "") -> Pod | None:
+        """Delete a pod, to be made anew; even if it has no controller, as it is to find out where it would go.
+
+        Returns the pod that comes in its place, which is nominated to a node, if one is given.
+        """
         self._world.remove(pod)
-        self._evicted(pod, orphans_too=True)
+        return self._evicted(pod, orphans_too=True, nominated=nominated)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
@@ -379,7 +387,7 @@ class Simulation:
             if not engine.knows(pod.spec.scheduler_name):
                 story.message = f"waits for another scheduler: there is no profile {pod.spec.scheduler_name!r}"
             elif pod.is_terminating:
-                story.message = "is being deleted"
+                story.message = "is being deleted; its workload makes it anew when its kubelet says that it is gone"
             else:
                 gate = engine.pre_enqueue(pod)
                 story.message = gate.message if gate is not None else "waits for a Permit plugin"

@@ -40,7 +40,7 @@ class World(ClusterClient):
         self.changes = 0
         """Counts what may make a difference to pods that wait: pods that came to or left a node, volumes, claims."""
         self.on_bound: Callable[[Pod], None] = lambda pod: None
-        self.on_evicted: Callable[[Pod], None] = lambda pod: None
+        self.on_evicted: Callable[[Pod], Pod | None] = lambda pod: None
         given = list(objects)
         # An API server lists by name, pods after what they stand on; the order decides between equals.
         for obj in sorted(given, key=lambda obj: (isinstance(obj, Pod), obj.namespace, obj.name)):

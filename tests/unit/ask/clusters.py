@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import DEPLOYMENTS, NODES, POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.nodes import node_manifests
+from kubesched_sandbox.api import Api
+from kubesched_sandbox.nodes import node_manifests
 
 CONTAINER = {"name": "main", "image": "shop/web", "resources": {"requests": {"cpu": "500m", "memory": "64Mi"}}}
 

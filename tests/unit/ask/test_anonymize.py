@@ -6,11 +6,14 @@ import json
 
 import msgspec
 import pytest
+from tests.device_builders import device, make_claim, make_class, make_slice, request
 
 from kubesched import config
+from kubesched.api.device_claims import DeviceConstraint
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import EphemeralSource, Volume
+from kubesched.api.release import NEWEST
 from kubesched.api.storage import CSIDriver, PersistentVolumeClaim
 from kubesched.ask.sources.anonymize import Anonymizer, UnknownFieldError, anonymized, rules_of
 from kubesched.ask.sources.reading import CONSEQUENCES, ClusterReading, FoundConfiguration
@@ -133,7 +136,7 @@ def test_configuration_says_nothing_about_the_cluster_and_decides_the_same() -> 
     anonymizer = Anonymizer()
     found = anonymized(reading(configuration=text), anonymizer).configuration
     assert "secret" not in found.text
-    [profile] = config.load(found.text).profiles
+    [profile] = config.load(found.text, features=config.Features.of({}, NEWEST)).profiles
     [term_now] = profile.plugin_config[
         "NodeAffinity"
     ].added_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
@@ -142,3 +145,17 @@ def test_configuration_says_nothing_about_the_cluster_and_decides_the_same() -> 
 
 def test_every_kind_that_is_read_has_a_consequence_or_is_essential() -> None:
     assert set(kinds_read(workloads=True)) - {"Node", "Pod"} == set(CONSEQUENCES)
+
+
+def test_attributes_of_devices_that_nothing_selects_by_are_numbered() -> None:
+    """Drivers put the name of the node into serial numbers."""
+    gpu = device("gpu-0", uuid="gpu-secret-node-0", model="a100", rack="r7")
+    objects = [
+        make_slice("secret-node", gpu),
+        make_class("gpu", 'device.attributes["gpu.example.com"].model == "a100"'),
+        make_claim("c", request(), constraints=(DeviceConstraint(match_attribute="gpu.example.com/rack"),)),
+    ]
+    text = text_of(anonymized(reading(*objects)))
+    assert "secret" not in text
+    assert '"a100"' in text
+    assert '"r7"' in text

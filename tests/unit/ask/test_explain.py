@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 from tests.applied_remedies import as_json, cluster_of
+from tests.device_builders import allocated, device, make_claim, make_class, make_slice, request, with_claims
 
+from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.api.pod import PodCondition
+from kubesched.api.well_known import ZONE
 from kubesched.ask.explain import ExplainedPod, explain
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
@@ -84,9 +88,75 @@ def test_a_label_that_is_missing_is_named() -> None:
     assert found.findings.nearest_misses[0].text == "lacks the label disk=ssd"
 
 
+def test_a_spread_constraint_tells_the_pods_of_each_zone_and_that_a_cordoned_one_counts() -> None:
+    nodes = [node("a1").zone("zone-a"), node("b1").zone("zone-b").cordoned(), node("c1").zone("zone-c")]
+    there = [make_pod(f"w{i}").label(app="w").on(name) for i, name in enumerate(("a1", "a1", "b1", "c1", "c1"))]
+    found = asked(make_pod("p").label(app="w").spread(ZONE, app="w"), *nodes, *there)
+    misses = {miss.node: miss.text for miss in found.findings.nearest_misses}
+    assert misses["a1"] == (
+        "is in zone-a with 2 matching pods, zone-b has 1 (all its nodes are cordoned or tainted, and it counts), "
+        f"zone-c has 2: maxSkew 1 over {ZONE}"
+    )
+    (counts,) = found.findings.details["spread"]
+    assert [(domain.domain, domain.pods) for domain in counts.domains] == [("zone-b", 1), ("zone-a", 2), ("zone-c", 2)]
+    assert (counts.max_skew, counts.fewest) == (1, 1)
+
+
+def test_a_pod_that_is_kept_away_is_told_by_whom() -> None:
+    nodes = [node("a1").zone("a"), node("a2").zone("a")]
+    apart = make_pod("p").label(app="w").pod_anti_affinity(ZONE, app="w")
+    found = asked(apart, *nodes, make_pod("w1").label(app="w").on("a1"))
+    assert [miss.text for miss in found.findings.nearest_misses] == [
+        "has default/w1, which the pod keeps away from",
+        f"has default/w1 in the same {ZONE} (on a1), which the pod keeps away from",
+    ]
+    shy = make_pod("w1").label(app="w").pod_anti_affinity(ZONE, app="w").on("a1")
+    found = asked(make_pod("p").label(app="w"), *nodes, shy)
+    assert found.findings.nearest_misses[0].text == "has default/w1, which keeps such pods away"
+    found = asked(make_pod("p").pod_affinity(ZONE, app="db"), *nodes)
+    assert found.findings.nearest_misses[0].text == f"has no pod with app=db in {ZONE}=a"
+
+
+def test_the_nearest_misses_of_a_pod_with_a_gpu_are_nodes_that_have_gpus() -> None:
+    gpu, names = "nvidia.com/gpu", ("gpu-a", "gpu-b")
+    nodes = [node("gen-a-0"), node("gen-a-1"), *(make_node(n).capacity({"cpu": "4", "pods": 9, gpu: 4}) for n in names)]
+    busy = [make_pod(f"busy-{name}").requests({gpu: 4}).on(name) for name in names]
+    found = asked(make_pod("infer").requests({gpu: 1}), *nodes, *busy)
+    misses = found.findings.nearest_misses
+    assert [(miss.node, miss.text) for miss in misses[:2]] == [(name, f"lacks 1 {gpu}") for name in names]
+    assert [(short.most_left, short.node) for short in found.findings.details["shortages"]] == [("0", "gpu-a")]
+
+
+def test_devices_are_shown_of_the_nodes_that_lack_nothing_else() -> None:
+    """Whoever holds the devices of the pool that the pod asks for is what the reader wants to know."""
+    held = allocated(make_claim("theirs", request()), "gpu-a/g0")
+    nodes = [node("gen-a-0"), node("gen-a-1"), node("gpu-a", pool="gpu")]
+    slices = [make_slice(name, device("g0")) for name in ("gen-a-0", "gen-a-1", "gpu-a")]
+    mine = make_claim("mine", request())
+    pod = with_claims(make_pod("p"), "mine").node_selector(pool="gpu")
+    records: list[KubeObject] = [*(each.build() for each in nodes), pod.build(), make_class("gpu"), held, mine, *slices]
+    there = ClusterModel(records, config.default())
+    found = explain(there, there.pods["default/p"], with_remedies=False)
+    first = found.explanation.details["devices"].sections[0]
+    assert first.node == "gpu-a"
+    assert "in use by default/theirs" in str(first.rows)
+
+
 def test_a_full_node_says_how_many_pods_it_has() -> None:
     full = make_node("n").capacity(cpu="4", memory="8Gi", pods=1)
     assert asked(make_pod("p"), full, make_pod("q").on("n")).findings.nearest_misses[0].text == "has its 1 pods"
+
+
+def test_a_condition_that_says_otherwise_is_told_with_what_may_explain_it() -> None:
+    """The scheduler in charge has a plugin that nobody told us of."""
+    said = PodCondition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 node(s) are too hot.")
+    found = asked(make_pod("p").status(conditions=(said,)), node("n"))
+    assert found.explanation.node == "n"
+    assert found.findings.contradiction.startswith(
+        "Its condition says otherwise: 0/1 nodes are available: 1 node(s) are too hot. Either the cluster has changed"
+    )
+    assert asked(make_pod("p"), node("n")).findings.contradiction == ""
+    assert asked(make_pod("p").requests(cpu="9").status(conditions=(said,)), node("n")).findings.contradiction == ""
 
 
 # -- the cluster afterwards -------------------------------------------------------------------------------------------

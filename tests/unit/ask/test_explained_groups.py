@@ -21,7 +21,7 @@ from kubesched.framework.advice import MissingResource
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
-GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+GATES = "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 
 
 def asked(*objects: NodeBuilder | PodBuilder | KubeObject, features: Features = ALL_GATES) -> ClusterModel:

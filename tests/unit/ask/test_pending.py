@@ -6,6 +6,7 @@ from kubesched.ask.pending import PendingPods, PoolHelp, pending_pods
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 GPU = "nvidia.com/gpu"
+ZONE = "topology.kubernetes.io/zone"
 
 
 def asked(*objects: NodeBuilder | PodBuilder) -> PendingPods:
@@ -49,3 +50,45 @@ def test_pods_behind_a_gate_are_a_group_of_their_own() -> None:
     node = make_node("n").capacity(cpu="2", memory="8Gi", pods=110)
     answer = asked(node, make_pod("a").gate("g"), make_pod("b").requests(cpu="9"))
     assert {group.why for group in answer.groups} == {"waiting for scheduling gates: [g]", "Insufficient cpu"}
+
+
+def test_each_workload_is_told_what_it_waits_for_itself() -> None:
+    """Tainted nodes speak against all three, and are not what any of them waits for."""
+    nodes = [make_node(f"{zone}{i}").zone(zone).capacity(cpu="4", pods=20) for zone in "ab" for i in range(2)]
+    nodes += [make_node(f"t{i}").zone("a").taint("team", "x") for i in range(3)]
+    web = [
+        make_pod(f"web-{i}").label(app="web").spread(ZONE, app="web").owned_by("ReplicaSet", "web") for i in range(6)
+    ]
+    there = [pod.on(name) for pod, name in zip(web, ("a0", "a1"))]
+    closed = [node.cordoned() if node.build().name.startswith("b") else node for node in nodes]
+    ssd = [make_pod(f"ssd-{i}").node_selector(disk="ssd").owned_by("ReplicaSet", "ssd") for i in range(3)]
+    huge = [make_pod(f"huge-{i}").requests(cpu="40").owned_by("Job", "huge") for i in range(2)]
+    answer = asked(*closed, *there, *web[2:], *ssd, *huge)
+    assert [(group.workload, len(group.pods), group.why) for group in answer.groups] == [
+        ("default/web", 4, "node(s) didn't match pod topology spread constraints"),
+        ("default/ssd", 3, "node(s) didn't match Pod's node affinity/selector"),
+        ("default/huge", 2, "Insufficient cpu"),
+    ]
+    assert all(group.remedies is not None and group.remedies.found for group in answer.groups[:2])
+
+
+def test_a_namespace_is_told_of_alone() -> None:
+    node = make_node("n").capacity(cpu="2", memory="8Gi", pods=110)
+    theirs = make_pod("theirs", namespace="shop").requests(cpu="9").build()
+    mine = make_pod("mine", namespace="edge").requests(cpu="9").build()
+    cluster = cluster_of(as_json([node.build(), theirs, mine]))
+    answer = pending_pods(cluster, namespace="edge")
+    assert [group.pods for group in answer.groups] == [("edge/mine",)]
+
+
+def test_nodes_are_counted_for_pods_that_are_spread_over_zones() -> None:
+    """Only a node in the zone that holds the others back helps the first of them."""
+    nodes = [make_node(f"n-{zone}").zone(zone).capacity(cpu="2", pods=20).label(pool="web") for zone in "abc"]
+    nodes[2] = make_node("n-c").zone("c").capacity(cpu="1", pods=20).label(pool="web")
+    web = [
+        make_pod(f"w{i}").label(app="w").requests(cpu="1").spread(ZONE, app="w").owned_by("ReplicaSet", "w")
+        for i in range(6)
+    ]
+    there = [pod.on(name) for pod, name in zip(web, ("n-a", "n-a", "n-b", "n-b", "n-c"))]
+    (group,) = asked(*nodes, *there, web[5]).groups
+    assert group.pools == (PoolHelp("web", nodes=3, places=1),)

@@ -3,10 +3,13 @@ from __future__ import annotations
 import pytest
 from tests.applied_remedies import Json, as_json, cluster_of, schedules
 
+from kubesched import config
 from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
 from kubesched.api.storage import StorageClass
+from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
+from kubesched.ask.explain import explain
 from kubesched.ask.remedies import Remedies, RemedyKind, remedies
 from kubesched.testing import HOSTNAME, NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -66,9 +69,10 @@ def test_a_taint_can_be_tolerated_or_removed() -> None:
 
 
 def test_the_taint_of_a_node_that_is_not_ready_is_not_to_be_tolerated() -> None:
-    found = texts(make_pod("p"), node("n").taint("node.kubernetes.io/not-ready"))
+    key = "node.kubernetes.io/unreachable"
+    found = texts(make_pod("p"), node("n").taint(key, effect="NoSchedule").taint(key, effect="NoExecute"))
     assert not any(text.startswith("Tolerate") for text in found)
-    assert "Get n rid of node.kubernetes.io/not-ready:NoSchedule, which says how the node is" in found
+    assert found.count("Bring n back: its taint says unreachable") == 1
 
 
 def test_a_node_selector_can_be_met_by_a_label_or_done_without() -> None:
@@ -83,6 +87,78 @@ def test_labels_that_kubernetes_or_a_provider_sets_are_never_proposed(key: str) 
     """A node with another hostname or zone than its own breaks volumes, spread and its kubelet."""
     found = texts(make_pod("p").node_selector({key: "elsewhere"}), node("n"))
     assert found == [f"Do without the node selector {key}=elsewhere"]
+    found = texts(make_pod("p").node_selector({key: "elsewhere"}).host_port(80), node("n").label({key: "here"}))
+    assert not [text for text in found if text.startswith("Label")]
+
+
+def test_a_misspelt_zone_is_answered_with_the_zones_that_there_are() -> None:
+    nodes = [node(f"n{zone}").zone(f"eu-1{zone}") for zone in "abc"]
+    found = texts(make_pod("p").node_selector({ZONE: "eu-1d"}), *nodes)
+    assert found[:3] == [f"Ask for {ZONE}=eu-1{zone}: no node has eu-1d" for zone in "cba"]
+    explained = explain(
+        cluster_of(as_json([each.build() for each in nodes])), make_pod("p").node_selector({ZONE: "eu-1d"}).build()
+    )
+    assert explained.findings.nearest_misses[0].text == (
+        f"lacks the label {ZONE}=eu-1d (as all nodes do; there are eu-1a, eu-1b, eu-1c)"
+    )
+
+
+def test_nobody_is_evicted_whose_replica_set_wants_the_place_back() -> None:
+    """The pod of the same ReplicaSet would be made anew, and wait instead."""
+    web = [make_pod(f"web-{i}").requests(cpu="2").owned_by("ReplicaSet", "web") for i in range(3)]
+    found = texts(web[2], node("n"), web[0].on("n"), web[1].on("n"))
+    assert found
+    assert not [text for text in found if text.startswith("Evict")]
+    other = make_pod("api").requests(cpu="2").owned_by("ReplicaSet", "api")
+    found = texts(other, node("n"), web[0].on("n"), web[1].on("n"))
+    assert not [text for text in found if text.startswith("Evict")], "web would wait instead of api"
+
+
+def test_a_pod_that_finds_another_node_may_be_evicted_and_the_answer_says_where_it_goes() -> None:
+    api = make_pod("api").requests(cpu="4").owned_by("ReplicaSet", "api")
+    web = make_pod("web").requests(cpu="2").owned_by("ReplicaSet", "web").on("n")
+    found, _ = asked(api, node("n"), node("small", cpu="3"), web)
+    remedy = next(each for each in found.found if each.steps[0].sort is RemedyKind.EVICT)
+    assert remedy.sentences == "Evict default/web from n. Made anew: default/web on small."
+    assert remedy.touches == ("Pod default/web",)
+
+
+def test_nobody_is_evicted_whom_a_budget_protects_or_who_goes_before_the_pod() -> None:
+    pod, other = make_pod("p").host_port(80), make_pod("q").label(app="q").host_port(80).on("n")
+    budget = PodDisruptionBudget(
+        metadata=ObjectMeta(name="q", namespace="default"),
+        spec=BudgetSpec(min_available=1, selector=LabelSelector(match_labels={"app": "q"})),
+    )
+    assert "Evict default/q from n" in texts(pod, node("n"), other)
+    assert "Evict default/q from n" not in texts(pod, node("n"), other, budget)
+    assert "Evict default/q from n" not in texts(pod, node("n"), other.priority(1))
+
+
+def test_nothing_is_proposed_twice() -> None:
+    holder = make_pod("hostport1").host_port(80).on("n")
+    found = texts(make_pod("p").host_port(80).node_selector({HOSTNAME: "n"}), node("n"), node("m"), holder)
+    assert found.count("Evict default/hostport1 from n") == 1
+    assert len(found) == len(set(found))
+
+
+def test_nodes_with_taints_can_be_left_out_of_a_spread() -> None:
+    """A zone that is down counts as one with few pods unless taints are honored."""
+    zones = [node("a1").zone("a").taint("node.kubernetes.io/unreachable"), node("b1").zone("b"), node("c1").zone("c")]
+    there = [make_pod(f"w-{name}").label(app="w").on(name) for name in ("b1", "c1")]
+    found = texts(make_pod("p").label(app="w").spread(ZONE, app="w"), *zones, *there)
+    assert found[0].endswith("nodeTaintsPolicy Honor")
+
+
+def test_every_remedy_says_what_it_costs_and_whom_it_touches() -> None:
+    pod = make_pod("web-1").requests(cpu="1").owned_by("ReplicaSet", "web").node_selector(disk="ssd")
+    found, _ = asked(pod, node("n"), node("m").cordoned().label(disk="ssd"))
+    costs = {remedy.steps[0].sort: (remedy.cost, remedy.touches) for remedy in found.found}
+    assert costs == {
+        RemedyKind.UNCORDON: ("Other pods may go there, too.", ("Node m",)),
+        RemedyKind.LABEL_NODE: ("Other pods may go there, too.", ("Node n",)),
+        RemedyKind.ADD_NODE: ("It is one more node to pay for.", ()),
+        RemedyKind.DROP_NODE_SELECTOR: ("It replaces the pods of default/web.", ("workload default/web",)),
+    }
 
 
 def test_a_topology_key_that_kubernetes_sets_is_not_proposed_either() -> None:
@@ -189,6 +265,20 @@ def test_where_one_change_is_not_enough_two_are() -> None:
         assert len(remedy.steps) == 2
         assert schedules(objects, found.pod, remedy)
     assert found.found[0].text == "Tolerate the taint dedicated=db:NoSchedule; and label n with disk=ssd"
+
+
+def test_a_reserve_that_builds_upon_a_point_that_is_off_makes_no_remedy() -> None:
+    off = {"disabled": [{"name": "VolumeBinding"}]}
+    settings = config.from_plain(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"preFilter": off, "filter": off}}],
+        }
+    )
+    pod = make_pod("p").requests(cpu="9").build()
+    cluster = cluster_of(as_json([node("n").build(), pod]), settings)
+    assert remedies(cluster, cluster.pods["default/p"]).found == ()
 
 
 def test_nothing_is_left_behind() -> None:

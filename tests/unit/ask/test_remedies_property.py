@@ -159,8 +159,9 @@ def single_changes(objects: list[Json]) -> Iterator[Changed]:
     for sorts, pod in changed_pod(objects):
         yield sorts, [*others, pod]
     yield from changed_nodes(objects)
+    priority = next(obj for obj in objects if obj["metadata"]["name"] == "p")["spec"].get("priority", 0)
     for obj in others:
-        if obj["kind"] == "Pod":
+        if obj["kind"] == "Pod" and obj["spec"].get("priority", 0) <= priority:
             yield LEAVING, [each for each in objects if each is not obj]
 
 

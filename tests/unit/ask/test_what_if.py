@@ -14,6 +14,7 @@ from kubesched.ask.edits import (
     DrainNodes,
     Edit,
     EditError,
+    FailNodes,
     RemoveNodes,
     RescheduleAll,
     ScaleWorkload,
@@ -30,6 +31,7 @@ from kubesched.simulate.rolling_upgrade import UpgradePace
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 GPU = "nvidia.com/gpu"
+ZONE = "topology.kubernetes.io/zone"
 NODES = [make_node(f"n-{zone}").zone(zone).capacity(cpu="4", memory="8Gi").build() for zone in "abc"]
 DEFAULT = config.default()
 PACKED = config.load(
@@ -91,6 +93,42 @@ def test_a_lost_node_takes_its_daemons_along_and_is_no_longer_counted() -> None:
     assert found.total.nodes == Count(3, 2)
     assert {zone.name: zone.nodes for zone in found.zones}["a"] == Count(1, 0)
     assert {zone.name: zone.resources["cpu"] for zone in found.zones}["a"] == ShareChange(0.0, None)
+
+
+def test_a_zone_that_is_lost_still_counts_for_those_that_are_spread_over_it() -> None:
+    """In an outage nodes do not vanish: they are tainted, and the zone is the one with fewest pods."""
+    frontends = [web(i, f"n-{zone}").spread(ZONE, app="web").build() for i, zone in enumerate("abc")]
+    found = asked(frontends, FailNodes(("zone=a",)))
+    [waiting] = found.waiting
+    assert (waiting.pod, waiting.from_node) == ("default/web-0", "n-a")
+    assert "didn't match pod topology spread constraints" in waiting.reason
+    assert found.total.nodes == Count(3, 3)
+    assert asked(frontends, RemoveNodes(("zone=a",))).waiting == (), "a node that is deleted is no domain any more"
+
+
+def test_the_pod_of_a_stateful_set_is_not_made_anew_while_its_node_is_out_of_reach() -> None:
+    pods = [
+        make_pod("db-0").owned_by("StatefulSet", "db").on("n-a").build(),
+        make_pod("logs").owned_by("DaemonSet", "logs").on("n-a").build(),
+        make_pod("patient").toleration("").owned_by("ReplicaSet", "patient").on("n-a").build(),
+        web(1, "n-a").build(),
+    ]
+    found = asked(pods, FailNodes(("n-a",)))
+    assert [(each.pod, each.from_node) for each in found.waiting] == [("default/db-0", "n-a")]
+    assert found.waiting[0].reason.startswith("is being deleted")
+    assert [each.pod for each in found.moved] == ["default/web-1"]
+    drained = asked(pods, DrainNodes(("n-a",)))
+    assert "default/db-0" in [each.pod for each in drained.moved], "its kubelet says that it is gone"
+
+
+def test_the_answer_is_about_now_and_names_the_jobs_that_are_interrupted() -> None:
+    """A Job that ends some day by itself runs now, on a node that is lost now."""
+    job = make_pod("train-x").owned_by("Job", "train").annotate({"kubesched.io/duration": "30s"}).requests(cpu="4")
+    found = asked([job.on("n-a").build(), web(1, "n-b").build()], FailNodes(("n-a",)))
+    assert found.interrupted == ("default/train-x",)
+    assert [each.pod for each in found.moved] == ["default/train-x"]
+    assert found.zones[0].resources["cpu"] == ShareChange(1.0, 0.0)
+    assert asked([job.on("n-a").build()], DrainNodes(("n-b",))).interrupted == ()
 
 
 def test_evictions_are_told_with_who_evicts() -> None:
@@ -188,7 +226,7 @@ def test_pods_without_an_owner_are_marked() -> None:
 def test_all_that_is_wrong_with_changes_is_told() -> None:
     wrong: list[Edit] = [
         DrainNodes(("nix", "zone=x")),
-        RemoveNodes(("n-d",)),
+        FailNodes(("n-d",)),
         AddNodes("m", 1),
         ScaleWorkload(Deployment, "web", 3),
     ]
@@ -208,7 +246,7 @@ def test_a_page_has_what_the_answer_has() -> None:
     objects = [*NODES, web(0, "n-a", "4").build(), web(1, "n-b", "4").build(), low.on("n-c").build(), budget()]
     found = what_if(objects, DEFAULT, [RemoveNodes(("n-a",)), UpgradeNodes(("n-b",))]).difference
     text = what_if_page(found)
-    assert "What if: lose n-a; upgrade n-b with a surge of 1" in text
+    assert "What if: delete n-a; upgrade n-b with a surge of 1" in text
     for title in ("Moves", "Waits", "Evicted", "Upgrade in 1m0s", "CPU requested", "Pods per zone"):
         assert f"<h2>{title}" in text
     assert "default/low" in text

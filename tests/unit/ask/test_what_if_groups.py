@@ -66,7 +66,7 @@ def test_without_the_gates_there_are_no_groups() -> None:
 
 
 def test_groups_are_shown_as_such(tmp_path: Path) -> None:
-    gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+    gates = "--feature-gates=GenericWorkload=true"
     file = tmp_path / "cluster.yaml"
     file.write_text(CLUSTER)
     shown = CliRunner().invoke(main, ["what-if", "-f", str(file), gates, "--lose", "zone=b"]).output

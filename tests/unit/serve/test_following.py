@@ -19,9 +19,9 @@ from kubesched.ask.service import QueryService
 from kubesched.ask.sources.following import Following, NotReadyError, following
 from kubesched.ask.sources.live import LiveClusterError
 from kubesched.kube.connection import ConnectionSettings
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.nodes import node_manifests
 from kubesched.simulate.cluster import ClusterModel
+from kubesched_sandbox.api import Api
+from kubesched_sandbox.nodes import node_manifests
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 VIP = {"spec": {"containers": [CONTAINER], "priorityClassName": "vip"}}

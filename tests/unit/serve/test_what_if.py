@@ -109,12 +109,12 @@ def test_live_cluster_is_asked_about_as_it_is_now() -> None:
         async with serving(api) as server, followed_at(server.url, cluster) as followed:
             await followed.wait_synced()
             async with served(cluster, followed) as service:
-                first = await service.post("what-if", {"lose": ["node-0"]})
+                first = await service.post("what-if", {"gone": ["node-0"]})
                 assert first["total"]["nodes"] == {"before": 4, "after": 3}
                 assert (first["cluster"]["source"], first["cluster"]["ageSeconds"]) == ("watch", 0.0)
                 api.delete(NODES, "", "node-3")
                 await until(lambda: cluster.state.nodes.live_count == 3)
-                again = await service.post("what-if", {"lose": ["node-0"]})
+                again = await service.post("what-if", {"gone": ["node-0"]})
                 assert again["total"]["nodes"] == {"before": 3, "after": 2}
                 api.create(DEPLOYMENTS, "default", {**deployment(0), "metadata": {"name": "cart"}})
                 await until(lambda: (Deployment, "default/cart") in cluster.workloads)
@@ -146,7 +146,7 @@ def test_mistakes_are_told_with_the_paths_of_fields() -> None:
         assert found[0] == 'with[1]: unknown field "spec.taint", did you mean "taints"?'
         assert found[1].startswith("add[0].like")
         assert await service.errors("what-if", {}, 422) == [
-            "body: nothing is changed: give with, scale, add, lose or drain"
+            "body: nothing is changed: give with, scale, add, lose, gone or drain"
         ]
         huge = {"with": [deployment(10**9)], "add": [{"like": "a1", "count": 9999}] * 2}
         assert await service.errors("what-if", huge, 422) == [

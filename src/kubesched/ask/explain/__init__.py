@@ -44,8 +44,8 @@ MOST_MISSES = 3
 class Trait:
     """What all nodes of a group, and no others, have: one of some values of a label, or names that begin alike."""
 
-    label: str
     values: tuple[str, ...]
+    label: str = ""
 
     @property
     def text(self) -> str:
@@ -125,7 +125,7 @@ class Traits:
             if None in mine or len(mine) > MOST_VALUES:
                 continue
             if all(self._count(key).get(value) == count for value, count in mine.items()):
-                return Trait(key, tuple(sorted(value for value in mine if value is not None)))
+                return Trait(tuple(sorted(value for value in mine if value is not None)), key)
         return self._prefix(names)
 
     def _count(self, key: str) -> Mapping[str | None, int]:
@@ -146,7 +146,7 @@ class Traits:
         prefix = first[:same]
         if len(prefix) < 3 or sum(name.startswith(prefix) for name in self._nodes) != len(names):
             return None
-        return Trait("", (prefix,))
+        return Trait((prefix,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +158,25 @@ class ExplanationFindings:
     node_groups: tuple[NodeGroup, ...]
     nearest_misses: tuple[NearMiss, ...]
     """Only of a pod that fits nowhere."""
+    contradiction: str
+    """Where the pod's own condition says that it fits nowhere, and a node is found here: what may explain that."""
     details: dict[str, Any]
     """What plugins add, by the names of their parts."""
     remedies: Remedies | None = None
     """None for a pod that finds a node, or if they were not asked for."""
     pod_group: GroupExplanation | None = None
     """What becomes of the group that the pod waits with; without it the pod goes nowhere."""
+
+
+def contradiction_of(pod: Pod) -> str:
+    """What may explain that a scheduler found no node for a pod that waits, where one is found here."""
+    said = [each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"]
+    if pod.spec.node_name or not said or said[0].reason != "Unschedulable":
+        return ""
+    return (
+        f"Its condition says otherwise: {said[0].message or 'Unschedulable'} Either the cluster has changed since, or"
+        " its scheduler goes by another configuration, or by plugins or extenders that are not known here (--config)."
+    )
 
 
 class ExplainedPod(NamedTuple):
@@ -197,6 +210,7 @@ def explain(
             cause.title if cause is not None else "",
             groups_of(explanation.verdicts, cluster.state),
             () if explanation.node else view.near_misses(MOST_MISSES),
+            contradiction_of(pod) if explanation.node and gate is None else "",
             {name: part.data for name, part in explanation.details.items()},
             helping,
             group,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubesched.api.pod import Pod
+from kubesched.ask.workloads import workload_of
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.decision_view import DecisionView, main_reason
 from kubesched.framework.plugin import Details, ExplainPlugin
@@ -124,11 +125,18 @@ class Cause(NamedTuple):
     """The most frequent first."""
     pod_group: str = ""
     """The group whose pods wait together, whatever each of them lacks."""
+    workload: str = ""
+    """Whose pods they are; pods that nobody manages go by their namespace."""
 
     @property
-    def key(self) -> tuple[str, tuple[str, ...]]:
-        """The same for pods that are shown together, on the command line and on the page."""
-        return (self.pod_group, ()) if self.pod_group else (self.title, self.plugins)
+    def key(self) -> tuple[str, str]:
+        """The same for pods that are shown together, on the command line and on the page: a workload's, by title."""
+        return (self.pod_group, "") if self.pod_group else (self.workload, self.title)
+
+    def of_workload(self, pod: Pod) -> Cause:
+        """The same, said of the workload of a pod."""
+        managed = pod.metadata.controller is not None
+        return self._replace(workload=workload_of(pod) if managed else pod.namespace)
 
 
 def cause_of(decision: Decision, gate: Status | None) -> Cause | None:

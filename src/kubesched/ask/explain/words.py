@@ -77,7 +77,8 @@ def what_would_help(answer: ExplainedPod) -> list[str]:
     said = []
     for remedy in found:
         is_clear = remedy.node in remedy.text or remedy.node not in nodes
-        said.append(f"{remedy.text}." if is_clear else f"{remedy.text}. It would go to {remedy.node}.")
+        where = "" if is_clear else f" It would go to {remedy.node}."
+        said.append(f"{remedy.text}.{where} {remedy.cost}".rstrip())
     return said
 
 

@@ -50,6 +50,7 @@ class CaseChanges(Record, frozen=True):
 
     drain: tuple[str, ...] = ()
     lose: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
     add: tuple[str, ...] = ()
     scale: tuple[str, ...] = ()
 

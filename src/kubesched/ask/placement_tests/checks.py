@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.ask.edits import RemoveNodes
+from kubesched.ask.edits import FailNodes
 from kubesched.ask.explain.explanation import explain_pod
 from kubesched.ask.hypothetical import apply_hypothetical
 from kubesched.ask.placement_tests.case import AtMost, Expectation, Labels, SpreadOver
@@ -206,7 +206,7 @@ class _Checker:
         problems = []
         domains = sorted({value for node in self._found.outcome.nodes.values() if (value := label_of(node, key))})
         for domain in domains:
-            left = apply_hypothetical(self._found.outcome.settled, [RemoveNodes((f"{key}={domain}",))])
+            left = apply_hypothetical(self._found.outcome.settled, [FailNodes((f"{key}={domain}",))])
             after = outcome(left, self._found.settings, seed=self._found.seed, plugins=self._found.plugins)
             for name in self._pods:
                 pod, reason = after.pods.get(name, (None, "it is gone"))

@@ -20,10 +20,11 @@ from kubesched.api.kinds import Object
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.well_known import HOSTNAME, ZONE
+from kubesched.api.well_known import HOSTNAME, REGION, ZONE
 from kubesched.ask.edits import (
     DrainNodes,
     Edit,
+    FailNodes,
     RemoveNodes,
     read_added,
     read_applied,
@@ -55,6 +56,8 @@ from kubesched.simulate.nodes import label_of
 _CAPACITY = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 
 _WORKLOADS = 3
+_COPIED = (ZONE, REGION)
+"""Labels of nodes, which the API server puts on pods that are bound."""
 _PASSING = ("hash", "pod-name", "pod-index", "generation", "job-name", "controller-uid")
 """Ends of labels that are of one rollout or one pod."""
 _HEAD = """# What is true of the largest workloads today. Take out what is chance, and add what has to stay true:
@@ -74,7 +77,8 @@ def objects_of(case: Case) -> tuple[KubeObject, ...]:
             objects = apply_hypothetical(objects, [read_applied_objects(content.objects, "objects", objects)])
         edits: list[Edit] = [read_scale(text) for text in content.changes.scale]
         edits += [read_added(text) for text in content.changes.add]
-        edits += [RemoveNodes(content.changes.lose)] if content.changes.lose else []
+        edits += [FailNodes(content.changes.lose)] if content.changes.lose else []
+        edits += [RemoveNodes(content.changes.gone)] if content.changes.gone else []
         edits += [DrainNodes(content.changes.drain)] if content.changes.drain else []
         return apply_hypothetical(objects, edits)
 
@@ -261,7 +265,7 @@ def _largest(found: ScheduledCluster) -> list[Expectation]:
 
 def _shared(pods: list[Pod]) -> dict[str, str]:
     common = set(pods[0].metadata.labels.items()).intersection(*(pod.metadata.labels.items() for pod in pods))
-    return {key: value for key, value in sorted(common) if not key.endswith(_PASSING)}
+    return {key: value for key, value in sorted(common) if not key.endswith(_PASSING) and key not in _COPIED}
 
 
 def _candidates(found: ScheduledCluster, meant: Expectation) -> Iterator[tuple[str, Any]]:

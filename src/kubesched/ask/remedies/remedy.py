@@ -16,13 +16,16 @@ from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.ask.headroom import one_more
 from kubesched.ask.trial import Trial
 from kubesched.framework.advice import ObjectEdit, RemedyKind, RemedyProposal
 from kubesched.framework.cycle import CycleStateMissingError
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.decision_view import DecisionView
 from kubesched.framework.engine import Engine
+from kubesched.framework.errors import PluginError
 from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.placement import UnplacedPod
 from kubesched.state.columns import Int64
 
 OUTSIDE = 1
@@ -67,11 +70,20 @@ class Remedy:
     node: str
     """Where the pod would go."""
     changes: tuple[ObjectChange, ...]
+    cost: str = ""
+    """What else comes of it, in sentences."""
+    touches: tuple[str, ...] = ()
+    """Whom it touches: `Node n1`, `workload shop/web`, `Pod shop/db-0`."""
 
     @property
     def text(self) -> str:
         first, *rest = (step.text for step in self.steps)
         return "; and ".join([first, *(text[0].lower() + text[1:] for text in rest)])
+
+    @property
+    def sentences(self) -> str:
+        """The text, and the cost."""
+        return f"{self.text}. {self.cost}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +227,28 @@ class Trials:
                 -1 if added is None else self.state.nodes.row_of[added],
             )
 
+    def new_nodes(self, proposals: Iterable[RemedyProposal], evicted: Sequence[Pod]) -> dict[str, str] | None:
+        """Where evicted pods find a place that controllers make anew, once this pod has found its own; None if one of
+        them finds none."""
+        edits = [edit for proposal in proposals for edit in proposal.edits]
+        changes = changes_of(edits)
+        pod = next((change.new for change in changes if change.old is self.pod), self.pod)
+        assert isinstance(pod, Pod)
+        found: dict[str, str] = {}
+        with Trial(self.cluster) as trial:
+            for change in changes:
+                if change.old is not self.pod:
+                    trial.change(change)
+            decision = self._engine.decide(_without_preemption(pod))
+            if decision.outcome is not Outcome.SCHEDULED or not _reserves(trial, decision):
+                return None
+            for victim in evicted:
+                outcome = trial.place(trial.with_claims(one_more(victim)))
+                if isinstance(outcome, UnplacedPod):
+                    return None
+                found[victim.key] = outcome.node
+        return found
+
     def decide(self, pod: Pod) -> Decision:
         """The decision for a pod as it is given, making room included."""
         self.tried += 1
@@ -222,11 +256,8 @@ class Trials:
 
     def _can_reserve(self, decision: Decision) -> bool:
         """Whether all plugins can set aside what the pod needs; nothing is set aside afterwards."""
-        try:
-            with Trial(self.cluster) as trial:
-                return trial.reserve(decision)
-        except CycleStateMissingError:  # a point of a plugin is off that its Reserve builds upon
-            return False
+        with Trial(self.cluster) as trial:
+            return _reserves(trial, decision)
 
     def _blocked(self, decision: Decision) -> Int64:
         view = DecisionView(decision, self.cluster.profiles[decision.profile])
@@ -234,6 +265,16 @@ class Trials:
 
     def _everywhere(self, bits: int) -> Int64:
         return np.full(self.state.nodes.size, bits, dtype=np.int64)
+
+
+def _reserves(trial: Trial, decision: Decision) -> bool:
+    """Whether all plugins can set aside what the pod needs; not where a point is off that a Reserve builds upon."""
+    try:
+        return trial.reserve(decision)
+    except PluginError as error:
+        if isinstance(error.cause, CycleStateMissingError):
+            return False
+        raise
 
 
 def _without_preemption(pod: Pod) -> Pod:

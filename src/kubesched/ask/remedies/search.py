@@ -25,6 +25,7 @@ from kubesched.ask.remedies.cluster_options import (
     propose_single_evictions,
     propose_waiting,
 )
+from kubesched.ask.remedies.harm import EvictionRules, cost_of, ends_by_itself, evicted_by, touched_by
 from kubesched.ask.remedies.remedy import Remedies, Remedy, RemedyStep, TrialOutcome, Trials, changes_of, describe
 from kubesched.framework.advice import MOST_NODES, AdvicePlugin, RemedyKind, RemedyProposal, propose_spec
 from kubesched.framework.cycle import Cycle
@@ -77,12 +78,13 @@ class _Search:
         self._trials = Trials(cluster, pod, most=most, out_of_time=out_of_time)
         self._always: tuple[RemedyProposal, ...] = (_without_gates(pod),) if pod.spec.scheduling_gates else ()
         self._skipped = False
+        self._rules = EvictionRules(cluster, pod)
 
     def remedies(self) -> Remedies:
         first = self._trials.run(self._always)
         if first.node:
             helps = self._always and self._trials.node_with(self._always)
-            return self._answer([self._remedy((), first.node)] if helps else [])
+            return self._answer([found for found in (self._remedy((), first.node),) if found and helps])
         decision = self._trials.decide(self._pod)
         view = DecisionView(decision, self._trials.cluster.profiles[decision.profile])
         found = list(self._preemption(view))
@@ -112,8 +114,9 @@ class _Search:
         text = f"Wait: the scheduler makes room by itself on {result.nominated}, by evicting {list_pods(victims)}"
         proposal = RemedyProposal(RemedyKind.PREEMPTION, text, delete_pods(victims, state))
         node = self._trials.node_with((proposal,))
-        if node:
-            yield self._remedy((proposal,), node)
+        remedy = self._remedy((proposal,), node) if node else None
+        if remedy is not None:
+            yield remedy
 
     def _proposals(self, view: DecisionView) -> Iterator[RemedyProposal]:
         """Those of plugins first, but changes of single nodes late: they are the most."""
@@ -142,7 +145,11 @@ class _Search:
         """All proposals with what each of them comes to."""
         proposals: list[RemedyProposal] = []
         outcomes: list[TrialOutcome] = []
+        known: set[str] = set()
         for proposal in self._proposals(view):
+            if proposal.text in known or not self._rules.allow(evicted_by(proposal)):
+                continue
+            known.add(proposal.text)
             if self._trials.are_over:
                 self._skipped = True
                 break
@@ -162,8 +169,11 @@ class _Search:
             shown[proposal.kind] += 1
             if shown[proposal.kind] <= (MOST_NEW_NODES if proposal.kind is RemedyKind.ADD_NODE else MOST_OF_A_KIND):
                 node = self._trials.node_with((*self._always, proposal))
-                if node:
-                    yield self._remedy((proposal,), node)
+                remedy = self._remedy((proposal,), node) if node else None
+                if remedy is None:
+                    shown[proposal.kind] -= 1
+                else:
+                    yield remedy
 
     def _tuned(self, proposal: RemedyProposal, others: tuple[RemedyProposal, ...]) -> RemedyProposal:
         if proposal.tune is None:
@@ -194,8 +204,9 @@ class _Search:
             first = self._tuned(pair[0], (pair[1],))
             second = self._tuned(pair[1], (first,))
             node = self._trials.node_with((*self._always, first, second))
-            if node:
-                found.append(self._remedy((first, second), node))
+            remedy = self._remedy((first, second), node) if node else None
+            if remedy is not None:
+                found.append(remedy)
                 shown[kinds] += 1
         return found
 
@@ -216,8 +227,15 @@ class _Search:
 
     # -- words --------------------------------------------------------------------------------------------------------
 
-    def _remedy(self, proposals: tuple[RemedyProposal, ...], node: str) -> Remedy:
+    def _remedy(self, proposals: tuple[RemedyProposal, ...], node: str) -> Remedy | None:
+        """None if it only changes places: another pod would wait instead."""
         made = (*self._always, *proposals)
+        evicted = [pod for proposal in made for pod in evicted_by(proposal)]
+        coming_back = [pod for pod in evicted if pod.metadata.controller is not None and not ends_by_itself(pod)]
+        new_nodes = self._trials.new_nodes(made, coming_back) if coming_back else {}
+        if new_nodes is None:
+            return None
         steps = tuple(RemedyStep(proposal.kind, proposal.text) for proposal in made)
         changes = changes_of(edit for proposal in made for edit in proposal.edits)
-        return Remedy(steps, node, describe(changes))
+        cost, touches = cost_of(made, self._pod, new_nodes), touched_by(made, self._pod)
+        return Remedy(steps, node, describe(changes), cost, touches)

@@ -15,10 +15,12 @@ import msgspec
 
 from kubesched import config
 from kubesched.api.custom import CustomObject
+from kubesched.api.devices import DeviceAttribute
 from kubesched.api.meta import KubeObject, Record
 from kubesched.api.pod import Pod
+from kubesched.api.release import NEWEST, release_of
 from kubesched.api.storage import CSIDriver
-from kubesched.api.well_known import SELECTED_NODE, STORAGE_CLASS
+from kubesched.api.well_known import EVICTION_ANNOTATIONS, SELECTED_NODE, STORAGE_CLASS
 from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration
 from kubesched.ask.sources.words import Words
 from kubesched.config.configuration import ProfileConfig
@@ -31,11 +33,13 @@ R = TypeVar("R", bound=msgspec.Struct)
 Rule = Callable[[Words, Any, Any], Any]
 """Takes the words, what is in a field, and the record that has the field."""
 
-KEPT_ANNOTATIONS = READ_BY_SCHEDULING | {ARRIVAL, DURATION, INDEX}
-"""All others are left out: nothing in a decision depends on them."""
+KEPT_ANNOTATIONS = READ_BY_SCHEDULING | EVICTION_ANNOTATIONS | {ARRIVAL, DURATION, INDEX}
+"""All others are left out: nothing in a decision or a plan depends on them."""
 _NAMING_ANNOTATIONS = (SELECTED_NODE, STORAGE_CLASS)
 _ANY_ADDRESS = ("0.0.0.0", "::")
 _GREATER_OR_LESS = ("Gt", "Lt")
+_SELECTING = ("expression", "match_attribute", "distinct_attribute")
+"""Fields that name attributes of devices."""
 
 
 def _kept(words: Words, value: Any, record: Any) -> Any:
@@ -96,6 +100,23 @@ def _annotations(words: Words, value: Any, record: Any) -> Any:
     }
 
 
+def _attributes(words: Words, value: Any, record: Any) -> Any:
+    """An attribute that nothing selects by may be the serial number of a device: its text is numbered."""
+    return {
+        name: attribute if words.is_selected_by(name) else _numbered(words, attribute)
+        for name, attribute in value.items()
+    }
+
+
+def _numbered(words: Words, attribute: DeviceAttribute) -> DeviceAttribute:
+    one, several = attribute.string_value, attribute.string_values
+    return msgspec.structs.replace(
+        attribute,
+        string_value=None if one is None else words.name(one),
+        string_values=None if several is None else tuple(map(words.name, several)),
+    )
+
+
 def _named_pods(words: Words, value: Any, record: Any) -> Any:
     return {words.name(name): content for name, content in value.items()}
 
@@ -110,18 +131,18 @@ def _without(words: Words, value: Any, record: Any) -> Any:
 
 _RULES: dict[Rule, str] = {
     _kept: """
-        access_modes action allocation_mode allocation_timestamp api_group api_version attacher attributes
+        access_modes action allocation_mode allocation_timestamp api_group api_version attacher
         completed_indexes consumed_capacity counters creation_timestamp declared_features defaulting_type
-        deletion_timestamp disruption_mode distinct_attribute driver effect expression extended_resource_name
-        ignored_resource_groups kind last_transition_time match_attribute maximum_volume_size operator phase
-        preemption_policy provisioner reason resource resource_version restart_policy scheduler_name source start_time
-        status type volume_mode""",
+        deletion_timestamp derived_attributes disruption_mode distinct_attribute driver effect expression
+        extended_resource_name ignored_resource_groups kind last_transition_time match_attribute
+        maximum_volume_size medium operator phase preemption_policy provisioner reason resource resource_version
+        restart_policy scheduler_name source start_time status type volume_mode""",
     _name: """
-        claim_name container_name counter_set device device_class_name disk_name disk_uri generate_name iqn monitors
-        name namespace namespaces node_id node_name nominated_node_name pd_name persistent_volume_name pod_group_name
-        pod_group_template_name pool priority_class_name provider_id resource_claim_name resource_claim_template_name
-        share_id share_name storage_class_name target_portal template_name uid volume_attributes_class_name
-        volume_handle volume_name volume_path workload_name""",
+        claim_name compatibility_groups container_name counter_set device device_class_name disk_name disk_uri
+        generate_name iqn monitors name namespace namespaces node_id node_name nominated_node_name pd_name
+        persistent_volume_name pod_group_name pod_group_template_name pool priority_class_name provider_id
+        resource_claim_name resource_claim_template_name share_id share_name storage_class_name target_portal
+        template_name uid volume_attributes_class_name volume_handle volume_name volume_path workload_name""",
     _key: """
         binding_conditions binding_failure_conditions finalizers key match_label_keys mismatch_label_keys topology_key
         topology_keys""",
@@ -135,6 +156,7 @@ _RULES: dict[Rule, str] = {
     _host_address: "host_ip",
     _volume_id: "volume_id",
     _annotations: "annotations",
+    _attributes: "attributes",
     _named_pods: "disrupted_pods",
     _without_text: "message",
     _without: "data network_data opaque",
@@ -214,6 +236,8 @@ class Anonymizer:
         """The same record in other words."""
         if getattr(record, "operator", "") in _GREATER_OR_LESS:
             self._words.compared(record.key)  # type: ignore[attr-defined]
+        for field in _SELECTING:
+            self._words.selects(getattr(record, field, None) or "")
         changed: dict[str, Any] = {}
         for field, rule in rules_of(type(record)):
             value = getattr(record, field)
@@ -252,7 +276,7 @@ class Anonymizer:
 def anonymized(reading: ClusterReading, anonymizer: Anonymizer | None = None) -> ClusterReading:
     """The same cluster under other names. Custom resources are left out: what is in them, only their plugins know."""
     with_names = anonymizer or Anonymizer()
-    settings = _settings(reading.configuration)
+    settings = _settings(reading.configuration, reading.server_version)
     for obj in reading.records():
         if not isinstance(obj, CustomObject):
             with_names.note(obj)
@@ -278,9 +302,10 @@ _KEPT_SETTINGS = ("apiVersion", "kind", "parallelism", "percentageOfNodesToScore
 """The rest is how the scheduler reaches its API server and its extenders, which are not asked offline."""
 
 
-def _settings(found: FoundConfiguration) -> config.SchedulerConfiguration | None:
+def _settings(found: FoundConfiguration, version: str) -> config.SchedulerConfiguration | None:
+    features = config.Features.of({}, release_of(version) or NEWEST)
     try:
-        return config.load(found.text) if found.text else None
+        return config.load(found.text, features=features) if found.text else None
     except config.ConfigError:
         return None
 

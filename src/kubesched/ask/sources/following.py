@@ -91,6 +91,7 @@ class Following:
         unreadable: Collection[UnreadableKind] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.client = client
         self._informers = Informers(client, cluster.handle, kinds=kinds, custom=custom)
         self._origin = origin
         self.unreadable = tuple(map(str, unreadable))

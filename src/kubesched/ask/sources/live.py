@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -21,7 +22,7 @@ from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.decoding import Codec, DictCodec
-from kubesched.kube.discovered import codec_of, source_of
+from kubesched.kube.discovered import codec_of, server_version, source_of
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError, UnreadableAnswerError
 from kubesched.kube.listing import listed_in_pages
 from kubesched.kube.transport import user_agent
@@ -94,7 +95,18 @@ async def configuration_of_scheduler(client: Client) -> FoundConfiguration:
                 refusals.append(f"/configz of {SCHEDULER_NAMESPACE}/{name} cannot be read: {error}")
                 if isinstance(error, AnswerTimeoutError):
                     return FoundConfiguration("", refusals[-1])  # whoever waits for an answer waits once
-    return FoundConfiguration("", refusals[0] if refusals else f"{SCHEDULER_NAMESPACE} has no pod of a scheduler")
+    return await _of_server(client, refusals[0] if refusals else f"{SCHEDULER_NAMESPACE} has no pod of a scheduler")
+
+
+async def _of_server(client: Client, otherwise: str) -> FoundConfiguration:
+    """A sandbox has its scheduler inside its API server, which shows the configuration in its place."""
+    try:
+        found = _configz.decode(await client.get("/configz", timeout=PATIENCE, retries=0)).componentconfig
+    except (KubeError, msgspec.DecodeError):
+        return FoundConfiguration("", otherwise)
+    if found.get("kind") != "KubeSchedulerConfiguration":
+        return FoundConfiguration("", otherwise)
+    return FoundConfiguration(json.dumps(found), "/configz of the sandbox")
 
 
 def _running(body: bytes) -> Iterator[str]:
@@ -105,10 +117,6 @@ def _running(body: bytes) -> Iterator[str]:
 
 class LiveClusterError(UserError):
     """A cluster that cannot be read: which, and why."""
-
-
-class _Version(msgspec.Struct, rename="camel"):
-    git_version: str = ""
 
 
 class LiveCluster:
@@ -131,6 +139,11 @@ class LiveCluster:
         self._close: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._configuration: FoundConfiguration | None = None
 
+    @cached_property
+    def version(self) -> str:
+        """Of the API server: `v1.36.4`; empty if it keeps that to itself."""
+        return self._run(_version_of)
+
     def configuration(self) -> FoundConfiguration:
         """The configuration of the scheduler in charge, as far as it can be found. It is looked for once."""
         if self._configuration is None:
@@ -141,8 +154,8 @@ class LiveCluster:
         self, *, workloads: bool = False, custom: Iterable[str] = (), progress: Progress | None = None
     ) -> ClusterReading:
         """All that scheduling looks at; with `workloads`, also what makes pods. `custom` is what plugins wait for."""
-        found = self.configuration()
-        return self._run(lambda client: self._read(client, workloads, tuple(custom), progress, found))
+        found, version = self.configuration(), self.version
+        return self._run(lambda client: self._read(client, workloads, tuple(custom), progress, found, version))
 
     def close(self) -> None:
         """Hang up."""
@@ -196,6 +209,7 @@ class LiveCluster:
         custom: tuple[str, ...],
         progress: Progress | None,
         found: FoundConfiguration,
+        version: str,
     ) -> ClusterReading:
         self._count = 0
 
@@ -226,7 +240,7 @@ class LiveCluster:
             name: listed(name, kind.resource, codec_of(kind.resource, kind.record)) for name, kind in kinds.items()
         }
         wanted |= {name: listed(name, resource, DictCodec()) for name, resource in _resources(custom).items()}
-        version, *lists = await asyncio.gather(_version_of(client), *wanted.values())
+        lists = await asyncio.gather(*wanted.values())
         answers = dict(zip(wanted, lists))
         objects: dict[str, tuple[KubeObject, ...]] = {
             name: tuple(answer) if name in kinds else tuple(read_custom(name, content) for content in answer)
@@ -249,8 +263,8 @@ def _resources(names: Iterable[str]) -> dict[str, Resource]:
 
 
 async def _version_of(client: Client) -> str:
-    """What the server calls itself; it may keep that to itself."""
+    """What the server calls itself, where it says so."""
     try:
-        return msgspec.json.decode(await client.get("/version"), type=_Version).git_version
-    except (ApiStatusError, msgspec.DecodeError):
+        return await server_version(client)
+    except ApiStatusError:
         return ""

@@ -59,6 +59,11 @@ class Snapshot:
         self.file = file
         self._document = document
 
+    @property
+    def version(self) -> str:
+        """Of the API server that it was taken from."""
+        return self._document.server_version
+
     def configuration(self) -> FoundConfiguration:
         """The configuration of the scheduler that was in charge, as far as it was found."""
         return FoundConfiguration(self._document.configuration, self._document.configuration_origin)

@@ -30,6 +30,7 @@ KEPT_VALUES = frozenset(("kubernetes.io/arch", "kubernetes.io/os", *KEPT_KEYS)) 
 KEPT_WORDS = frozenset(SYSTEM_PRIORITY_CLASSES)
 
 _ORDINAL = re.compile(r"(?P<base>.+)-(?P<ordinal>\d+)")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _TAG = ":latest"
 _EBS = "aws://"
 _EBS_ID = "vol-"
@@ -50,8 +51,18 @@ class Words:
         self._compared: set[str] = set()
         self._disks: set[str] = set()
         self._originals: dict[str, str] = {}
+        self._selecting: set[str] = set()
 
     # -- what is noted while collecting -------------------------------------------------------------------------------
+
+    def selects(self, text: str) -> None:
+        """Devices are selected by the attributes that this text names."""
+        if text:
+            self._selecting.update(_IDENTIFIER.findall(text))
+
+    def is_selected_by(self, attribute: str) -> bool:
+        """Whether an expression or a constraint names the attribute, with its domain or without."""
+        return attribute.rpartition("/")[2] in self._selecting
 
     def made_of(self, parts: tuple[str, ...]) -> None:
         """There may be an object whose name is these, joined by dashes."""

@@ -46,9 +46,9 @@ def outcome(
     upgrade: RollingUpgrade | None = None,
     progress: Progress | None = None,
 ) -> ClusterOutcome:
-    """Simulate a cluster to the end."""
+    """Simulate a cluster until nothing changes any more. Pods that run go on: it is about this moment."""
     given = tuple(objects)
-    simulation = Simulation(given, settings, seed=seed, plugins=plugins, operation=upgrade)
+    simulation = Simulation(given, settings, seed=seed, plugins=plugins, operation=upgrade, pods_finish=False)
     report = simulation.run(progress)
     nodes = {node.name: node for node in simulation.objects(Node)}
     pods, settled = simulation.pods_at_the_end(), simulation.objects_at_the_end()
@@ -174,6 +174,8 @@ class WhatIfAnswer:
     waiting: tuple[PodLeftWaiting, ...]
     gone: tuple[str, ...]
     """Pods that are there no longer, and that nobody makes anew."""
+    interrupted: tuple[str, ...]
+    """Pods of Jobs that run, and lose their node: what they have done so far is lost."""
     evictions: tuple[Preempted, ...]
     """By pods of higher priority, and only because of the changes."""
     budgets: tuple[BudgetOutcome, ...]
@@ -243,6 +245,7 @@ def difference(
         placed=tuple(sorted(placed, key=lambda each: each.pod)),
         waiting=tuple(sorted(waiting, key=lambda each: each.pod)),
         gone=tuple(sorted(gone)),
+        interrupted=_interrupted(given, (*moved, *waiting), gone),
         evictions=_new_evictions(first.preemptions, then.preemptions),
         budgets=tuple(_budgets(before, after)),
         total=_fullness("all", first.total, then.total),
@@ -254,6 +257,15 @@ def difference(
         groups=group_outcomes(before, after),
         upgrade=upgrade,
     )
+
+
+def _interrupted(
+    given: Mapping[str, Pod], displaced: Iterable[Moved | PodLeftWaiting], gone: Iterable[str]
+) -> tuple[str, ...]:
+    names = [each.pod for each in displaced if each.from_node]
+    running = (given[name] for name in (*names, *gone) if name in given and given[name].spec.node_name)
+    owners = ((pod.key, pod.metadata.controller) for pod in running)
+    return tuple(sorted(key for key, owner in owners if owner is not None and owner.kind == "Job"))
 
 
 def _new_evictions(before: Iterable[Preempted], after: Iterable[Preempted]) -> tuple[Preempted, ...]:

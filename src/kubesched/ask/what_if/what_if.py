@@ -24,6 +24,7 @@ from kubesched.ask.edits import (
     Edit,
     EditError,
     EditMistake,
+    FailNodes,
     RemoveNodes,
     RescheduleAll,
     ScaleWorkload,
@@ -155,6 +156,7 @@ class WhatIfQuestion(QuestionRequest, frozen=True, kw_only=True, rename={"object
     scale: tuple[ScaledWorkload, ...] = ()
     add: tuple[AddedNodes, ...] = ()
     lose: Nodes = ()
+    gone: Nodes = ()
     drain: Nodes = ()
     anew: bool = False
 
@@ -181,7 +183,7 @@ class RequestedEdits:
         self._objects = objects
         self._read_all(question)
         if len(self.edits) == question.anew and not self._lines and not self._unreadable:
-            self._lines.append("body: nothing is changed: give with, scale, add, lose or drain")
+            self._lines.append("body: nothing is changed: give with, scale, add, lose, gone or drain")
         self._check_size(question)
         if self._lines:
             raise RequestError(*self._lines)
@@ -202,7 +204,7 @@ class RequestedEdits:
             raise RequestError(*lines)
 
     def _line(self, mistake: EditMistake) -> str:
-        is_list = isinstance(mistake.edit, RemoveNodes | DrainNodes)
+        is_list = isinstance(mistake.edit, FailNodes | RemoveNodes | DrainNodes)
         field = mistake.field.removeprefix("nodes") if is_list else f".{mistake.field}" if mistake.field else ""
         return f"{self._paths[id(mistake.edit)]}{field}: {mistake.problem}"
 
@@ -215,7 +217,9 @@ class RequestedEdits:
         for i, added in enumerate(question.add):
             self._add(self._added(added, f"add[{i}].like"), f"add[{i}]")
         if question.lose:
-            self._add(RemoveNodes(question.lose), "lose")
+            self._add(FailNodes(question.lose), "lose")
+        if question.gone:
+            self._add(RemoveNodes(question.gone), "gone")
         if question.drain:
             self._add(DrainNodes(question.drain), "drain")
         if isinstance(question, PageWhatIfQuestion):
@@ -232,7 +236,7 @@ class RequestedEdits:
         nodes = sum(each.count for each in question.add)
         if nodes > MOST_NEW_NODES:
             self._lines.append(f"add: expected at most {MOST_NEW_NODES:,} new nodes in all, got {nodes:,}")
-        named = len(question.lose) + len(question.drain)
+        named = len(question.lose) + len(question.gone) + len(question.drain)
         if named > MOST_NODES_NAMED:
             self._lines.append(f"body: expected at most {MOST_NODES_NAMED:,} nodes and labels, got {named:,}")
         new = (obj for edit in self.edits if isinstance(edit, ApplyObjects) for obj in edit.objects)

@@ -1,0 +1,175 @@
+"""Is a cluster ready for a drain or an upgrade? What would block it, what is at risk, and in which order to go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.well_known import HOSTNAME
+from kubesched.api.workloads import PodDisruptionBudget
+from kubesched.ask.edits import DrainNodes, UpgradeNodes
+from kubesched.ask.hypothetical import ObjectSet, node_names
+from kubesched.ask.output import counted, listed
+from kubesched.ask.what_if.answer import WhatIfAnswer
+from kubesched.ask.what_if.what_if import what_if
+from kubesched.config import SchedulerConfiguration
+from kubesched.simulate.kinds import PodWorkload
+from kubesched.simulate.nodes import leaves
+from kubesched.simulate.rolling_upgrade import BudgetTracker
+from kubesched.simulate.simulation import Progress
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    BLOCKS = "blocks"
+    RISK = "risk"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessFinding:
+    """Something that blocks the operation, or that it puts at risk."""
+
+    severity: Severity
+    topic: str
+    """budget, room, replicas, owner, local-data or gate."""
+    subject: str
+    """The budget, pod or workload that it is about."""
+    text: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class ReadinessReport:
+    """Whether nodes can be drained or upgraded now."""
+
+    operation: str
+    nodes: tuple[str, ...]
+    """In the order in which to go: those that the least stands against first."""
+    pods: int
+    """How many have to leave."""
+    ready: bool
+    """Whether nothing blocks it."""
+    findings: tuple[ReadinessFinding, ...]
+    """What blocks first."""
+    moved: int
+    seconds: float | None = None
+    """How long an upgrade would take."""
+
+
+def check_readiness(
+    objects: Iterable[KubeObject],
+    configuration: SchedulerConfiguration,
+    edit: DrainNodes | UpgradeNodes,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ReadinessReport:
+    """Suppose the operation, and look at what stands against it. Raises EditError, UserError."""
+    known = tuple(objects)
+    nodes = node_names(edit, ObjectSet(known))
+    found = what_if(known, configuration, [edit], seed=seed, progress=progress).difference
+    look = _Look(known, nodes, found)
+    findings = [*look.budgets(), *look.room(), *look.pods(), *look.gates()]
+    upgrade = found.upgrade
+    return ReadinessReport(
+        operation="upgrade" if isinstance(edit, UpgradeNodes) else "drain",
+        nodes=tuple(sorted(nodes, key=look.hardness)),
+        pods=len(look.leaving),
+        ready=all(finding.severity is not Severity.BLOCKS for finding in findings),
+        findings=tuple(sorted(findings, key=lambda each: each.severity is not Severity.BLOCKS)),
+        moved=len(found.moved),
+        seconds=upgrade.seconds if upgrade is not None else None,
+    )
+
+
+class _Look:
+    """What is on the nodes, and who guards it."""
+
+    def __init__(self, objects: tuple[KubeObject, ...], nodes: set[str], found: WhatIfAnswer) -> None:
+        self._objects = objects
+        self._found = found
+        pods = [obj for obj in objects if isinstance(obj, Pod) and not obj.is_finished]
+        self.leaving = [pod for pod in pods if pod.spec.node_name in nodes and leaves(pod)]
+        self._tracker = BudgetTracker((obj for obj in objects if isinstance(obj, PodDisruptionBudget)), pods)
+        self._siblings = Counter(owner for pod in pods if (owner := _owner(pod)))
+
+    def hardness(self, node: str) -> tuple[int, int, str]:
+        """How many pods of a node may not leave now, and how many have to."""
+        pods = [pod for pod in self.leaving if pod.spec.node_name == node]
+        return sum(bool(self._tracker.forbid(pod)) for pod in pods), len(pods), node
+
+    def budgets(self) -> Iterator[ReadinessFinding]:
+        guarded: Counter[str] = Counter()
+        for pod in self.leaving:
+            budgets = [budget.key for budget in self._tracker.guarding(pod)]
+            guarded.update(budgets)
+            if len(budgets) > 1:
+                text = f"is guarded by {listed(budgets)}: an eviction is refused where more than one budget matches"
+                yield _blocks("budget", pod.key, text, "leave it to one budget")
+        for budget, count in guarded.items():
+            allowed = self._tracker.allowed(budget)
+            state = f"{self._tracker.wanted[budget]} have to be up and {self._tracker.up.get(budget, 0)} are"
+            if not allowed:
+                text = f"allows no eviction: {state}; {counted(count, 'pod')} would have to leave"
+                yield _blocks("budget", budget, text, "more replicas, or a budget that allows one to be unavailable")
+            elif allowed < count:
+                text = f"allows {allowed} at once: {state}; {counted(count, 'pod')} have to leave, one after another"
+                yield _risk("budget", budget, text, "go node by node, and give it time")
+
+    def room(self) -> Iterator[ReadinessFinding]:
+        for reason, pods in self._found.reasons:
+            names = [each.pod for each in pods]
+            text = f"{counted(len(names), 'pod')} would find no node: {reason}"
+            yield _blocks("room", listed(names), text, "add nodes first, or go with a surge")
+
+    def pods(self) -> Iterator[ReadinessFinding]:
+        orphans = [pod.key for pod in self.leaving if not _owner(pod)]
+        if orphans:
+            text = "no owner: nobody would make it anew, and kubectl drain asks for --force"
+            yield _blocks("owner", listed(orphans), text, "delete it by hand, or give it an owner")
+        single = [pod.key for pod in self.leaving if self._siblings[_owner(pod)] == 1]
+        if single:
+            yield _risk("replicas", listed(single), "the only replica: there is an interruption", "scale up first")
+        volumes = {obj.name for obj in self._objects if isinstance(obj, PersistentVolume) and _is_local(obj)}
+        known = (obj for obj in self._objects if isinstance(obj, PersistentVolumeClaim))
+        local = {claim.key for claim in known if claim.spec.volume_name in volumes}
+        for pod in self.leaving:
+            claims = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+            names = [f"{pod.namespace}/{claim.claim_name}" for claim in claims if claim is not None]
+            if kept := [name for name in names if name in local]:
+                text = f"data on its node alone ({listed(kept)}): it can run nowhere else"
+                yield _risk("local-data", pod.key, text, "keep the node, or let the application copy its data")
+
+    def gates(self) -> Iterator[ReadinessFinding]:
+        """Workloads that make their pods anew with a gate, which somebody has to lift."""
+        leaving = {pod.metadata.controller.name for pod in self.leaving if pod.metadata.controller is not None}
+        for obj in self._objects:
+            if isinstance(obj, PodWorkload) and obj.name in leaving and obj.spec.template.spec.scheduling_gates:
+                gates = listed([gate.name for gate in obj.spec.template.spec.scheduling_gates])
+                subject = f"{obj.namespace}/{type(obj).__name__.lower()}/{obj.name}"
+                yield _risk("gate", subject, f"new pods wait for their gates: {gates}", "see that somebody lifts them")
+
+
+def _is_local(volume: PersistentVolume) -> bool:
+    affinity = volume.spec.node_affinity
+    terms = affinity.required.node_selector_terms if affinity is not None and affinity.required is not None else ()
+    return any(each.key == HOSTNAME for term in terms for each in term.match_expressions)
+
+
+def _owner(pod: Pod) -> str:
+    owner = pod.metadata.controller
+    return f"{pod.namespace}/{owner.kind}/{owner.name}" if owner is not None else ""
+
+
+def _blocks(topic: str, subject: str, text: str, advice: str) -> ReadinessFinding:
+    return ReadinessFinding(Severity.BLOCKS, topic, subject, text, advice)
+
+
+def _risk(topic: str, subject: str, text: str, advice: str) -> ReadinessFinding:
+    return ReadinessFinding(Severity.RISK, topic, subject, text, advice)
