@@ -1,0 +1,161 @@
+"""From the places that a search found to a plan that executes: moves in waves, each judged by the engine, then all of
+it carried out in virtual time. What does not execute is taken out of the plan; what is left is checked again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.planning.emptying import PlanSearch
+from kubesched.planning.execution import execute
+from kubesched.planning.movable import Movable
+from kubesched.planning.oracle import Oracle
+from kubesched.planning.plan import Plan, PlanCheck, PlannedMove, PlannedNode, PlannedPlacement
+from kubesched.simulate.cluster import ClusterModel
+
+LARGEST_WAVE = 100
+_ROUNDS = 4
+WITH_NOMINATIONS = "carried out in virtual time, wave by wave, with disruption budgets; each pod nominated to its node"
+WITHOUT = "the same without nominations, where the scheduler chooses"
+
+
+@dataclass
+class Draft:
+    """What a search found, before it is checked."""
+
+    moves: list[tuple[Pod, str]]
+    """Pods with the nodes that they are to go to."""
+    nodes: list[PlannedNode]
+    placements: list[tuple[Pod, str]]
+    """Pending pods with their nodes."""
+    new: tuple[KubeObject, ...] = ()
+    """Nodes that are added, with what belongs to them."""
+
+
+class Sequencer:
+    """Puts moves into waves: within a wave every pod leaves before any comes, so the order does not matter."""
+
+    def __init__(self, cluster: ClusterModel, movable: Movable, draft: Draft, largest: int = LARGEST_WAVE) -> None:
+        self._cluster = cluster
+        self._budgets = movable.budgets
+        self._draft = draft
+        self._largest = largest
+        self.refused: list[Pod] = []
+        """Pods whose moves the engine refuses in any order."""
+        self.asked = 0
+
+    def run(self) -> tuple[list[PlannedMove], list[PlannedPlacement]]:
+        moves: list[PlannedMove] = []
+        with Oracle(self._cluster) as oracle:
+            oracle.add_objects(self._draft.new)
+            left, wave = list(self._draft.moves), 0
+            while left:
+                wave += 1
+                accepted = self._wave(oracle, left) or self._together(oracle, left)
+                if not accepted:
+                    self.refused = [pod for pod, _ in left]
+                    break
+                gone = {pod.uid for pod, _ in accepted}
+                left = [each for each in left if each[0].uid not in gone]
+                moves += [PlannedMove(pod.key, pod.spec.node_name, node, wave) for pod, node in accepted]
+            placements = self._placements(oracle, wave)
+            self.asked = oracle.asked
+        return moves, placements
+
+    def _wave(self, oracle: Oracle, left: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
+        """Those that can be moved now, one after another, and whose budgets allow them to go together."""
+        accepted, used = list[tuple[Pod, str]](), dict[str, int]()
+        for pod, node in left:
+            if len(accepted) == self._largest:
+                break
+            guards = [budget.key for budget in self._budgets.guarding(pod)]
+            if any(used.get(key, 0) >= max(1, self._budgets.allowed(key)) for key in guards):
+                continue
+            with oracle.trying() as keep:
+                if oracle.place(oracle.take_off(pod), oracle.row(node)) is None:
+                    keep()
+                    accepted.append((pod, node))
+                    used |= {key: used.get(key, 0) + 1 for key in guards}
+        return accepted
+
+    def _together(self, oracle: Oracle, left: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
+        """Moves that need each other: all leave first. None if the engine refuses, or budgets forbid it."""
+        used: dict[str, int] = {}
+        for pod, _ in left:
+            for budget in self._budgets.guarding(pod):
+                used[budget.key] = used.get(budget.key, 0) + 1
+        if any(count > self._budgets.allowed(key) for key, count in used.items()):
+            return []
+        with oracle.trying() as keep:
+            off = [(oracle.take_off(pod), node) for pod, node in left]
+            if any(oracle.place(pod, oracle.row(node)) is not None for pod, node in off):
+                return []
+            keep()
+        return list(left)
+
+    def _placements(self, oracle: Oracle, wave: int) -> list[PlannedPlacement]:
+        placed = []
+        for pod, node in self._draft.placements:
+            if oracle.place(pod, oracle.row(node)) is None:
+                placed.append(PlannedPlacement(pod.key, node, wave))
+            else:
+                self.refused.append(pod)
+        return placed
+
+
+def checked(
+    cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, search: PlanSearch, *, refused: int = 0
+) -> Plan:
+    """The plan with its moves in waves, once it executes. Nodes whose pods do not move as planned stay in use."""
+    asked, largest = 0, LARGEST_WAVE
+    for _ in range(_ROUNDS):
+        sequencer = Sequencer(cluster, movable, draft, largest)
+        moves, placements = sequencer.run()
+        asked += sequencer.asked
+        failed = {pod.key for pod in sequencer.refused}
+        if not failed:
+            plan = replace(plan, moves=tuple(moves), placements=tuple(placements), nodes=tuple(draft.nodes))
+            search.tell(f"checking {len(moves)} moves in {plan.waves} waves")
+            done = execute(cluster, plan, nominate=True, new=draft.new, seed=search.seed)
+            if done.is_as_planned:
+                return replace(plan, check=_free_check(cluster, plan, draft, search, asked, refused, done.seconds))
+            if not moves and not done.stuck and not done.unplaced:
+                # groups of pods heed no nominations: the plan is what the scheduler makes of it, checked once more
+                draft.placements = [(pod, done.astray.get(pod.key, node)) for pod, node in draft.placements]
+                continue
+            if largest > 1 and len(moves) <= LARGEST_WAVE and plan.waves < len(moves):
+                largest = 1  # pods of one wave may get in each other's way
+                continue
+            failed = {*done.astray, *done.stuck, *done.unplaced}
+        refused += len(failed)
+        draft = _without(draft, failed)
+        if not draft.moves and not draft.placements and not draft.nodes:
+            break
+    return replace(plan, moves=(), placements=(), nodes=(), check=None)
+
+
+def _free_check(
+    cluster: ClusterModel, plan: Plan, draft: Draft, search: PlanSearch, asked: int, refused: int, seconds: float
+) -> PlanCheck:
+    """How it goes where the scheduler chooses the nodes."""
+    how = [f"{asked} placements decided by the scheduler's engine, Reserve included", WITH_NOMINATIONS]
+    if not plan.moves and not plan.placements:
+        return PlanCheck(tuple(how), asked, refused, seconds)
+    free = execute(cluster, plan, nominate=False, new=draft.new, seed=search.seed)
+    stuck = len(free.stuck) + len(free.unplaced)
+    needs = bool(stuck or free.violations)
+    return PlanCheck((*how, WITHOUT), asked, refused, seconds, needs, len(free.astray), stuck)
+
+
+def _without(draft: Draft, failed: Iterable[str]) -> Draft:
+    """Without the nodes that the pods stand on, nor anything that only serves to empty those."""
+    keys = set(failed)
+    nodes = {pod.spec.node_name for pod, _ in draft.moves if pod.key in keys}
+    return Draft(
+        [(pod, node) for pod, node in draft.moves if pod.key not in keys and pod.spec.node_name not in nodes],
+        [node for node in draft.nodes if node.name not in nodes],
+        [(pod, node) for pod, node in draft.placements if pod.key not in keys],
+        draft.new,
+    )

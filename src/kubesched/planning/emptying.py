@@ -1,0 +1,144 @@
+"""Empties nodes one after another: pods go where they fit most tightly, if the engine agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.planning.movable import Movable
+from kubesched.planning.oracle import Oracle
+from kubesched.planning.packing import Packing
+from kubesched.state.columns import Bool
+
+_TRIES = 2
+"""So many of the tightest rows are proposed to the engine one by one; then it is asked about all."""
+
+
+@dataclass
+class PlanSearch:
+    """How a search goes on: what it tells, and when it has to end. Work is counted, not timed."""
+
+    tell: Callable[[str], None] = lambda text: None
+    """Takes what is best so far, in words."""
+    is_over: Callable[[], bool] = lambda: False
+    """Whether whoever asked has had enough: the best so far is the answer."""
+    effort: int = 200
+    """How many neighbourhoods are tried at most."""
+    seed: int = 0
+    was_cut: bool = field(default=False, init=False)
+
+    def goes_on(self) -> bool:
+        self.was_cut = self.was_cut or self.is_over()
+        return not self.was_cut
+
+
+class Emptying:
+    """Where movable pods are, in the engine's cluster and in the arrays, as nodes are emptied."""
+
+    def __init__(self, oracle: Oracle, packing: Packing, movable: Movable) -> None:
+        self.oracle = oracle
+        self.packing = packing
+        self.closed: Bool = np.zeros(len(packing.live), dtype=np.bool_)
+        """Rows that are emptied."""
+        self.began: dict[str, int] = {}
+        """By uid: the row where a pod is at first."""
+        self.at: dict[str, int] = {}
+        """By uid: the row where a pod is now."""
+        self.on: dict[int, dict[str, Pod]] = {}
+        """By row and uid: the movable pods."""
+        for name, pods in movable.pods.items():
+            row = oracle.row(name)
+            self.on[row] = {pod.uid: pod for pod in pods}
+            self.began |= dict.fromkeys(self.on[row], row)
+        self.at |= self.began
+
+    @property
+    def moved(self) -> list[Pod]:
+        """The pods that are elsewhere than at first."""
+        return [pod for row, pods in self.on.items() for uid, pod in pods.items() if self.began[uid] != row]
+
+    @property
+    def move_count(self) -> int:
+        return sum(row != self.began[uid] for uid, row in self.at.items())
+
+    def empty(self, rows: Iterable[int], avoid: Bool | None = None) -> bool:
+        """Whether all pods of these rows find others that are not closed; if not, all is as it was.
+
+        Rows to `avoid` are taken only if no others will do.
+        """
+        rows = list(rows)
+        pods = [pod for row in rows for pod in self.on[row].values()]
+        if any(not self.may_move(pod) for pod in pods):
+            return False
+        allowed = self.packing.live & ~self.closed
+        allowed[rows] = False
+        with self.oracle.trying() as keep:
+            done: list[tuple[Pod, int]] = []
+            for pod in self.packing.by_size(pods):
+                before = self.at[pod.uid]
+                if self.relocate(pod, allowed, avoid) is None:
+                    for moved, row in reversed(done):
+                        self.note(moved, row)
+                    return False
+                done.append((pod, before))
+            keep()
+        self.closed[rows] = True
+        return True
+
+    def relocate(self, pod: Pod, allowed: Bool, avoid: Bool | None = None) -> int | None:
+        """Move a pod to one of these rows; the row, or None if no row takes it: then it is off its node."""
+        off = self.oracle.take_off(pod)
+        preferences = (allowed,) if avoid is None else (allowed & ~avoid, allowed & avoid)
+        for rows in preferences:
+            row = self.settle(off, rows)
+            if row is not None:
+                self.note(pod, row)
+                return row
+        return None
+
+    def settle(self, pod: Pod, rows: Bool) -> int | None:
+        """Place a pod that has no node on the tightest of these rows that the engine agrees to."""
+        packing, kind = self.packing, self.packing.kind_of[pod.uid]
+        rows = rows & packing.fits[kind] & (packing.free >= packing.requests[kind]).all(axis=1)
+        if packing.per_node[kind] == 1:
+            rows &= packing.counts[kind] == 0
+        for _ in range(_TRIES):
+            if not rows.any():
+                return None
+            row = packing.tightest(kind, rows)
+            if self.oracle.place(pod, row) is None:
+                return row
+            rows[row] = False
+        while rows.any():
+            rows = rows & self.oracle.feasible(pod, rows)
+            if not rows.any():
+                return None
+            row = packing.tightest(kind, rows)
+            if self.oracle.place(pod, row) is None:
+                return row
+            rows[row] = False
+        return None
+
+    def put(self, pod: Pod, row: int) -> bool:
+        """Move a pod to this very row, if the engine agrees; else it is off its node."""
+        if self.oracle.place(self.oracle.take_off(pod), row) is not None:
+            return False
+        self.note(pod, row)
+        return True
+
+    def may_move(self, pod: Pod) -> bool:
+        """Whether it can be moved, perhaps again.
+
+        What was set aside of volumes and devices for a pod that was moved is not given back within one search.
+        """
+        return self.at[pod.uid] == self.began[pod.uid] or not (pod.spec.volumes or pod.spec.resource_claims)
+
+    def note(self, pod: Pod, row: int) -> None:
+        """The pod stands on this row now."""
+        before = self.at[pod.uid]
+        self.packing.move(self.packing.kind_of[pod.uid], before, row)
+        self.at[pod.uid] = row
+        self.on[row][pod.uid] = self.on[before].pop(pod.uid)

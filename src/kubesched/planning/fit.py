@@ -1,0 +1,166 @@
+"""`plan fit`: the fewest moves after which pending pods, such as a gang, find nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup, group_key
+from kubesched.ask.output import counted
+from kubesched.planning.checking import Draft, checked
+from kubesched.planning.drain import RELAXED, fewest_exchanges, most_placed
+from kubesched.planning.emptying import Emptying, PlanSearch
+from kubesched.planning.free import PROOF
+from kubesched.planning.movable import Movable, MovingRules
+from kubesched.planning.oracle import Oracle
+from kubesched.planning.packing import Packing
+from kubesched.planning.plan import Plan, PlanBound, PlanError, PlanOutcome
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.state.columns import Bool
+
+_MOST_ROWS = 60
+"""Nodes on which room is made for one pod, at most, before it is given up."""
+
+
+def plan_fit(
+    cluster: ClusterModel,
+    pods: Sequence[Pod],
+    words: str,
+    rules: MovingRules,
+    search: PlanSearch,
+    observed_at: str = "",
+) -> Plan:
+    """Where the pods go, and who has to move for them, checked. Raises PlanError."""
+    if not pods:
+        raise PlanError(f"{words}: no pod of it is pending")
+    movable = Movable(cluster, rules)
+    packing = Packing(cluster, movable, more=pods)
+    plan = Plan(f"fit {words}: {counted(len(pods), 'pod')}", PlanOutcome.IMPOSSIBLE, observed_at=observed_at)
+    domains = list(_domains(cluster, pods))
+    bounds = [fewest_exchanges(packing, pods, rows) for _, rows in domains]
+    possible = [(value, *domain) for value, domain in zip(bounds, domains) if value is not None]
+    if not possible:
+        shares = most_placed(packing, pods, np.logical_or.reduce([rows for _, rows in domains]))
+        where = f" in one {domains[0][0].partition('=')[0]}" if len(domains) > 1 else ""
+        scarce = ", ".join(f"{each.what} {each.share:.0%}" for each in shares.scarce[:3])
+        most = PlanBound(math.floor(shares.value + 1e-6), "pods", RELAXED, PROOF, shares.scarce)
+        why = f"scarce: {scarce}" if scarce else "no more nodes may take them"
+        reason = f"whatever is moved, at most {most.value:g} of them find room{where}; {why}"
+        return replace(plan, reason=reason, bound=most)
+    bound = PlanBound(math.ceil(min(each[0] for each in possible) - 1e-4), "moves", RELAXED, PROOF)
+    best: tuple[Draft, int] | None = None
+    for value, _, rows in sorted(possible, key=lambda each: each[0]):
+        if best is not None and (len(best[0].moves) <= math.ceil(value - 1e-4) or not search.goes_on()):
+            break
+        found = _Fitting(cluster, movable, pods, rows).run()
+        if found is not None and (best is None or len(found[0].moves) < len(best[0].moves)):
+            best = found
+            search.tell(f"{len(best[0].moves)} moves")
+    if best is None:
+        reason = "no way was found; whether there is one is open"
+        return replace(plan, outcome=PlanOutcome.UNCHANGED, reason=reason, bound=bound)
+    plan = checked(cluster, movable, replace(plan, bound=bound), best[0], search, refused=best[1])
+    if len(plan.placements) < len(pods):
+        reason = "the pods do not run in the simulation of what was found; whether there is another way is open"
+        return replace(plan, moves=(), placements=(), outcome=PlanOutcome.UNCHANGED, reason=reason, check=None)
+    return replace(plan, value=float(len(plan.moves)), outcome=PlanOutcome.FOUND)
+
+
+def _domains(cluster: ClusterModel, pods: Sequence[Pod]) -> Iterator[tuple[str, Bool]]:
+    """The nodes among which all pods have to go: those of one rack or zone, if their group asks for that."""
+    nodes = cluster.state.nodes
+    live = nodes.live[: nodes.size]
+    group = next((group for group in cluster.all(PodGroup) if group.key == group_key(pods[0])), None)
+    constraints = group.spec.scheduling_constraints if group is not None else None
+    if constraints is None or not constraints.topology:
+        yield "", live.copy()
+        return
+    key = constraints.topology[0].key
+    values: dict[str, list[int]] = {}
+    for row in np.flatnonzero(live).tolist():
+        value = nodes.node(row).metadata.labels.get(key)
+        if value is not None:
+            values.setdefault(value, []).append(row)
+    for value, rows in sorted(values.items()):
+        column = np.zeros_like(live)
+        column[rows] = True
+        yield f"{key}={value}", column
+
+
+class _Fitting:
+    """One try to place the pods on some of the rows."""
+
+    def __init__(self, cluster: ClusterModel, movable: Movable, pods: Sequence[Pod], rows: Bool) -> None:
+        self._cluster = cluster
+        self._movable = movable
+        self._pods = pods
+        self._rows = rows
+        self._packing = Packing(cluster, movable, more=pods)
+        self._placed: dict[str, int] = {}
+
+    def run(self) -> tuple[Draft, int] | None:
+        """The moves and places, and how often the engine refused; None if a pod finds no node."""
+        with Oracle(self._cluster) as oracle:
+            self._emptying = emptying = Emptying(oracle, self._packing, self._movable)
+            for pod in self._packing.by_size(self._pods):
+                row = emptying.settle(pod, self._rows.copy())
+                if row is None:
+                    row = self._make_room(pod)
+                if row is None:
+                    return None
+                self._placed[pod.uid] = row
+                self._packing.move(self._packing.kind_of[pod.uid], -1, row)
+            moves = [(pod, oracle.name(emptying.at[pod.uid])) for pod in emptying.moved]
+            placements = [(pod, oracle.name(self._placed[pod.uid])) for pod in self._pods]
+            return Draft(moves, [], placements), oracle.refused
+
+    def _make_room(self, pod: Pod) -> int | None:
+        """Move as few pods as possible off one node, and put the pod there; its row."""
+        for victims, row in self._options(pod)[:_MOST_ROWS]:
+            if self._takes(pod, row, victims):
+                return row
+        return None
+
+    def _options(self, pod: Pod) -> list[tuple[list[Pod], int]]:
+        """By node: the pods that would have to go, the fewest first."""
+        packing, emptying = self._packing, self._emptying
+        kind = packing.kind_of[pod.uid]
+        found = []
+        for row in np.flatnonzero(self._rows & packing.fits[kind] & (packing.taking()[kind] > 0)).tolist():
+            missing, victims = packing.requests[kind] - packing.free[row], list[Pod]()
+            if packing.per_node[kind] == 1 and packing.counts[kind, row]:
+                victims = [each for uid, each in emptying.on[row].items() if packing.kind_of[uid] == kind]
+                missing = missing - sum(packing.requests[packing.kind_of[each.uid]] for each in victims)
+            for each in packing.by_size(emptying.on[row].values()):
+                if (missing <= 0).all():
+                    break
+                asked = packing.requests[packing.kind_of[each.uid]]
+                if each not in victims and emptying.may_move(each) and (np.minimum(asked, missing) > 0).any():
+                    victims.append(each)
+                    missing = missing - asked
+            if (missing <= 0).all():
+                found.append((victims or packing.by_size(emptying.on[row].values())[-1:], row))
+        sizes = packing.requests / packing.scale
+        return sorted(found, key=lambda each: (len(each[0]), sum(sizes[packing.kind_of[v.uid]].sum() for v in each[0])))
+
+    def _takes(self, pod: Pod, row: int, victims: Sequence[Pod]) -> bool:
+        emptying, packing = self._emptying, self._packing
+        done: list[tuple[Pod, int]] = []
+        with emptying.oracle.trying() as keep:
+            allowed = packing.live & ~emptying.oracle.only([row])
+            for victim in packing.by_size(victims):
+                before = emptying.at[victim.uid]
+                if emptying.relocate(victim, allowed) is None:
+                    break
+                done.append((victim, before))
+            else:
+                if emptying.oracle.place(pod, row) is None:
+                    keep()
+                    return True
+            for victim, before in reversed(done):
+                emptying.note(victim, before)
+        return False

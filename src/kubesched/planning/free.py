@@ -1,0 +1,199 @@
+"""`plan free`: the fewest moves that empty so many nodes, or a whole domain. Emptying for money shares the search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kubesched.api.node import Node
+from kubesched.api.selectors import Selector
+from kubesched.ask.output import counted, listed
+from kubesched.planning.checking import Draft, checked
+from kubesched.planning.drain import RELAXED, Drained, Unit, fewest_moves, most_worth
+from kubesched.planning.emptying import Emptying, PlanSearch
+from kubesched.planning.movable import Movable, MovingRules
+from kubesched.planning.neighbourhoods import Neighbourhoods
+from kubesched.planning.oracle import Oracle
+from kubesched.planning.packing import Packing
+from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlanError, PlannedNode, PlanOutcome
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.nodes import INSTANCE_TYPE, label_of, pool_of
+from kubesched.state.columns import Float
+
+PROOF = "linear program over kinds of pods, solved to the optimum by HiGHS"
+_ROUNDS = 8
+_EPSILON = 1e-6
+_NEAR_ENOUGH = 0.995
+"""The share of what is proven to be the most, beyond which no more is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeGoal:
+    """What is to be emptied."""
+
+    count: int = 1
+    """So many nodes; or domains, if one is given."""
+    pool: str = ""
+    selector: Selector | None = None
+    """Only nodes of this pool, or with these labels."""
+    domain: str = ""
+    """The label whose values are domains: all nodes of one are emptied together."""
+    most_moves: int | None = None
+    words: str = ""
+    """The selector as it was given."""
+
+    def __str__(self) -> str:
+        what = f"domain of {self.domain}" if self.domain else "node"
+        where = f" of pool {self.pool}" if self.pool else f" with {self.words}" if self.words else ""
+        most = f", with at most {counted(self.most_moves, 'move')}" if self.most_moves is not None else ""
+        count = f"{self.count} {what}s" if self.count > 1 and not self.domain else f"{self.count} {what}"
+        return f"free {count}{where}{most}"
+
+
+class UnitSearch:
+    """Empties units in the order in which a linear program would, solved again for what is left."""
+
+    def __init__(self, emptying: Emptying, units: Sequence[Unit], search: PlanSearch) -> None:
+        self._emptying = emptying
+        self._packing = emptying.packing
+        self._units = tuple(units)
+        self._left = list(units)
+        self._search = search
+        self.done: list[Unit] = []
+
+    @property
+    def worth(self) -> float:
+        return sum(unit.worth for unit in self.done)
+
+    def run(self, wanted: float, first: Drained | None, most_moves: int | None = None) -> None:
+        """Empty units until they are worth so much, or nothing more is found."""
+        solution = first
+        for i in range(_ROUNDS):
+            is_last = i == _ROUNDS - 1 or solution is None
+            shares = np.zeros(len(self._left)) if solution is None else solution.shares
+            self._round(wanted, shares, 0.0 if is_last else 0.05, most_moves)
+            if self.worth >= wanted - _EPSILON or is_last or not self._left or not self._search.goes_on():
+                return
+            solution = fewest_moves(self._packing, self._left, wanted - self.worth)
+
+    def _round(self, wanted: float, shares: Float, least: float, most_moves: int | None) -> None:
+        packing, emptying = self._packing, self._emptying
+        avoid = np.zeros(len(packing.live), dtype=np.bool_)
+        for unit, share in zip(self._left, shares):
+            avoid[list(unit.rows)] = share > 0.5
+        moves = packing.moves
+        costs = [moves[list(unit.rows)].sum() / unit.worth for unit in self._left]
+        tried = set()
+        for i in sorted(range(len(self._left)), key=lambda i: (-round(float(shares[i]), 3), costs[i])):
+            unit = self._left[i]
+            if self.worth >= wanted - _EPSILON or shares[i] < least or not self._search.goes_on():
+                break
+            if most_moves is not None and emptying.move_count + moves[list(unit.rows)].sum() > most_moves:
+                continue
+            tried.add(i)
+            if emptying.empty(unit.rows, avoid):
+                self.done.append(unit)
+                self._search.tell(f"{len(self.done)} emptied with {emptying.move_count} moves")
+        self._left = [unit for i, unit in enumerate(self._left) if i not in tried]
+
+    def improve(self, wanted: float, *, whole: bool = False) -> float | None:
+        """Pack nodes anew, a few at a time, until what is emptied is worth so much. With `whole` all of them first.
+
+        Returns the most that can be emptied, if that was found out.
+        """
+        single = {unit.rows[0]: unit for unit in self._units if len(unit.rows) == 1}
+        worth = np.zeros(len(self._packing.live))
+        for row, unit in single.items():
+            worth[row] = unit.worth
+        neighbourhoods = Neighbourhoods(self._emptying, worth, self._search)
+        least = neighbourhoods.run_whole() if whole else None
+        most = None if least is None else float(worth.sum()) - least
+        wanted = wanted if most is None else min(wanted, _NEAR_ENOUGH * most)
+        neighbourhoods.run(wanted - self.worth - neighbourhoods.gained)
+        self.done = [single[row] for row in np.flatnonzero(self._emptying.closed).tolist()]
+        return most
+
+
+def draft_of(cluster: ClusterModel, emptying: Emptying, nodes: list[PlannedNode]) -> Draft:
+    """The moves that were found: those off nodes with fewest pods to move first, so that nodes are free soon."""
+    names = cluster.state.nodes.names
+    moved = sorted(emptying.moved, key=lambda pod: (-int(emptying.closed[emptying.began[pod.uid]]), pod.spec.node_name))
+    return Draft([(pod, names[emptying.at[pod.uid]]) for pod in moved], nodes, [])
+
+
+def plan_free(
+    cluster: ClusterModel, goal: FreeGoal, rules: MovingRules, search: PlanSearch, observed_at: str = ""
+) -> Plan:
+    """The fewest moves after which the nodes are empty, checked. Raises PlanError."""
+    movable = Movable(cluster, rules)
+    packing = Packing(cluster, movable)
+    units, blocked = _units(cluster, movable, packing, goal)
+    plan = Plan(str(goal), PlanOutcome.IMPOSSIBLE, observed_at=observed_at)
+    if len(units) < goal.count:
+        reasons = listed([f"{why} ({count})" for why, count in movable.reasons(blocked)], 3)
+        return replace(plan, reason=f"only {len(units)} of them can be emptied, as pods must stay: {reasons}")
+    most = most_worth(packing, units)
+    first = fewest_moves(packing, units, goal.count) if most.value >= goal.count - _EPSILON else None
+    if first is None:
+        scarce = ", ".join(f"{each.what} {each.share:.0%}" for each in most.scarce[:3])
+        bound = PlanBound(math.floor(most.value + _EPSILON), "nodes", RELAXED, PROOF, most.scarce)
+        reason = f"however pods are moved, at most {bound.value:g} can be emptied; scarce: {scarce or 'room'}"
+        return replace(plan, reason=reason, bound=bound)
+    bound = PlanBound(math.ceil(first.value - 1e-4), "moves", RELAXED, PROOF, most.scarce)
+    if goal.most_moves is not None and bound.value > goal.most_moves:
+        return replace(plan, reason=f"it takes at least {bound.value:g} moves", bound=bound)
+    with Oracle(cluster) as oracle:
+        emptying = Emptying(oracle, packing, movable)
+        found = UnitSearch(emptying, units, search)
+        found.run(goal.count, first, goal.most_moves)
+        if found.worth < goal.count and goal.most_moves is None and not goal.domain:
+            found.improve(goal.count)
+        nodes = [freed_node(cluster, row) for unit in found.done for row in unit.rows]
+        draft, refused = draft_of(cluster, emptying, nodes), oracle.refused
+    plan = checked(cluster, movable, replace(plan, bound=bound), draft, search, refused=refused)
+    return _outcome(plan, goal, search, found.done)
+
+
+def _outcome(plan: Plan, goal: FreeGoal, search: PlanSearch, units: Sequence[Unit]) -> Plan:
+    freed = {node.name for node in plan.nodes_that_are(NodeFate.FREED)}
+    count = len(freed) if not goal.domain else len({u.name for u in units if freed and u.rows})
+    plan = replace(plan, value=float(len(plan.moves)))
+    if count >= goal.count and plan.nodes:
+        return replace(plan, outcome=PlanOutcome.FOUND, reason="")
+    why = "the search was interrupted" if search.was_cut else "no way to empty more was found"
+    if not plan.nodes:
+        return replace(plan, outcome=PlanOutcome.UNCHANGED, reason=why)
+    return replace(plan, outcome=PlanOutcome.PARTIAL, reason=f"{count} of {goal.count}: {why}")
+
+
+def _units(cluster: ClusterModel, movable: Movable, packing: Packing, goal: FreeGoal) -> tuple[list[Unit], list[str]]:
+    """What can be emptied, and the nodes that cannot. PlanError if fewer are meant than asked for."""
+    rows, keys = cluster.state.nodes.row_of, dict[str, list[str]]()
+    for node in cluster.all(Node):
+        if (goal.pool and pool_of(node) != goal.pool) or (
+            goal.selector is not None and not goal.selector.matches(node.metadata.labels)
+        ):
+            continue
+        key = label_of(node, goal.domain) if goal.domain else node.name
+        if key:
+            keys.setdefault(key, []).append(node.name)
+    if len(keys) < goal.count:
+        what = f"values of the label {goal.domain}" if goal.domain else "such nodes"
+        pools = listed(sorted({pool_of(node) for node in cluster.all(Node)}), 6)
+        hint = f"; pools are {pools}" if goal.pool else ""
+        raise PlanError(f"{goal}: there are only {len(keys)} {what}{hint}")
+    blocked = [name for names in keys.values() for name in names if not packing.candidates[rows[name]]]
+    units = [
+        Unit(key, tuple(rows[name] for name in names), 1.0)
+        for key, names in keys.items()
+        if all(packing.candidates[rows[name]] for name in names)
+    ]
+    return units, blocked
+
+
+def freed_node(cluster: ClusterModel, row: int, price: float | None = None) -> PlannedNode:
+    node = cluster.state.nodes.node(row)
+    return PlannedNode(node.name, NodeFate.FREED, node.metadata.labels.get(INSTANCE_TYPE, ""), price)

@@ -1,0 +1,307 @@
+"""`plan pool`: the cheapest nodes to buy on which all the pods run, beside the room that there is.
+
+Types of nodes are classes of which there is any number, at a price; nodes that exist cost nothing more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+from msgspec.structs import replace as changed
+
+from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.api.node import Node, NodeSpec, NodeStatus
+from kubesched.api.pod import Pod
+from kubesched.api.requests import PODS
+from kubesched.api.well_known import HOSTNAME
+from kubesched.ask.output import counted
+from kubesched.planning.bins import Bins
+from kubesched.planning.checking import Draft, checked
+from kubesched.planning.columns import ColumnSearch
+from kubesched.planning.covers import Cover, Covered
+from kubesched.planning.emptying import PlanSearch
+from kubesched.planning.kinds import KindReader, PodKind, Problem, classes_of, free_of, most_of
+from kubesched.planning.movable import Movable
+from kubesched.planning.oracle import Oracle, Refusal
+from kubesched.planning.plan import (
+    NodeFate,
+    Plan,
+    PlanBound,
+    PlannedNode,
+    PlanOutcome,
+)
+from kubesched.planning.prices import InstanceType, PriceList
+from kubesched.planning.scarcity import kind_name, lacking
+from kubesched.planning.solver import INF
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.kinds import DaemonSet
+from kubesched.simulate.placement import model_of
+from kubesched.state.columns import Bool, Float, Int64
+
+RELAXED = (
+    "spread, affinity between pods, devices, and volumes without a node are left out",
+    "parts of nodes can be bought",
+)
+PROOF = "Farley's bound: prices of pods at which no load of any node is worth more than the node"
+UNIT = "per hour"
+_MOST_EXISTING = 100
+"""So many classes of nodes that exist are taken into account; more of them are left as they are."""
+_NEAR = 0.005
+_ROUNDS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Market:
+    """What can be bought, what there is already, and the pods that need it, as arrays."""
+
+    types: tuple[InstanceType, ...]
+    kinds: tuple[PodKind, ...]
+    resources: tuple[str, ...]
+    existing: Problem
+    cover: Cover
+    """The types first, in their order, then the classes of nodes that exist."""
+    daemons: tuple[tuple[Pod, ...], ...]
+    """By type, the daemons that such a node would run."""
+    only_new: bool
+    """Whether nodes that exist are left as they are."""
+
+
+def market_of(cluster: ClusterModel, pods: Sequence[Pod], types: Sequence[InstanceType]) -> Market:
+    """The engine's filters say which pods go on which types: one node of each is added for a while."""
+    nodes = [_node(each, f"offer/{i}") for i, each in enumerate(types)]
+    templates = [pod for each in cluster.all(DaemonSet) if (pod := model_of(each)) is not None]
+    with Oracle(cluster) as oracle:
+        rows = oracle.add_objects(nodes)
+        reader = KindReader(cluster)
+        kinds = reader.kinds_of(pods)
+        resources = (*sorted({name for kind in kinds for name, _ in kind.amounts}), PODS)
+        fits = [reader.possible_rows(pod)[rows] for pod in templates]
+        daemons = tuple(tuple(pod for pod, there in zip(templates, fits) if there[i]) for i in range(len(types)))
+        free = free_of(cluster, resources)
+        for row, running in zip(rows, daemons):
+            for pod in running:
+                taken = {name: amount for name, amount, _ in cluster.state.facts(pod).amounts}
+                free[row] -= [*(taken.get(name, 0) for name in resources[:-1]), 1]
+        free = np.maximum(free, 0)
+        old = cluster.state.nodes.live[: len(free)].copy()
+        old[rows] = False
+        existing = Problem(resources, kinds, classes_of(kinds, free, old))
+        only_new = len(existing.classes) > _MOST_EXISTING
+        if only_new:
+            existing = Problem(resources, kinds, ())
+        allowed = np.array([kind.fits[rows] for kind in kinds], dtype=np.bool_).reshape(len(kinds), len(rows))
+        room = free[rows]
+    return Market(tuple(types), kinds, resources, existing, _cover(existing, types, allowed, room), daemons, only_new)
+
+
+def _cover(existing: Problem, types: Sequence[InstanceType], allowed: Bool, room: Int64) -> Cover:
+    alone = np.array([kind.conflict is not None for kind in existing.kinds], dtype=np.bool_)
+    most = np.where(allowed, most_of(existing.requests, room), 0)
+    most = np.where(alone[:, None], np.minimum(most, 1), most)
+    price = np.array([each.price for each in types] + [0.0] * len(existing.classes))
+    limits = [INF if each.most is None else float(each.most) for each in types]
+    cheapest = np.where(most > 0, price[: len(types)], INF).min(axis=1, initial=INF)
+    is_limited = any(each.most is not None for each in types)
+    penalty = np.where(np.isfinite(cheapest), cheapest, 0.0) * (10.0 if is_limited else 1.0) + 1e-6
+    return Cover(
+        existing.requests,
+        existing.demand,
+        penalty,
+        np.concatenate([room, existing.free]),
+        np.concatenate([limits, existing.nodes]),
+        price,
+        np.hstack([most, existing.most]),
+        alone,
+    )
+
+
+def first_fit_decreasing(market: Market, t: int) -> Bins | None:
+    """The pods on nodes of one type alone, the largest first; None if some pods cannot go there, or it has too few."""
+    cover, demand = market.cover, market.cover.demand
+    if (cover.most[demand > 0, t] == 0).any():
+        return None
+    bins = Bins(cover.requests, np.where(cover.one_per_node, 1, demand), cover.most > 0)
+    weights: Float = 1.0 / np.maximum(cover.room[t], 1)
+    for k in np.argsort(-(cover.requests * weights).max(axis=1), kind="stable").tolist():
+        left = bins.fill(k, int(demand[k]), weights)
+        while left > 0:
+            more = -(-left // int(cover.most[k, t]))
+            rooms = np.repeat(cover.room[t][None, :], more, axis=0)
+            bins.add(np.full(more, t), rooms, np.zeros((more, len(demand)), dtype=np.int64))
+            left = bins.fill(k, left, weights)
+    return bins if len(bins.left) <= cover.nodes[t] else None
+
+
+def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, float, tuple[float, str] | None]:
+    """The cheapest cover found, what none can cost less than, and the cost of the best single type with its name."""
+
+    def report(cost: float, bound: float) -> None:
+        search.tell(f"{cost:,.3f} {UNIT}, at least {max(bound, 0):,.3f}")
+
+    columns = ColumnSearch(market.cover, report, search.goes_on)
+    single: tuple[float, str] | None = None
+    for t, each in enumerate(market.types):
+        bins = first_fit_decreasing(market, t)
+        if bins is not None:
+            columns.add((t, counts.copy()) for counts in bins.counts)
+            cost = len(bins.left) * each.price
+            single = min(single, (cost, each.name)) if single is not None else (cost, each.name)
+    columns.generate(_ROUNDS, gain=1e-4)
+    columns.dive(by_worth=True, rounds=2)
+    for by_worth, rounds in ((False, 2), (True, 6), (False, 6)):
+        assert columns.best is not None
+        if columns.best.cost <= columns.bound * (1 + _NEAR) or not search.goes_on():
+            break
+        columns.dive(by_worth=by_worth, rounds=rounds)
+    assert columns.best is not None
+    return columns.best, max(columns.bound, 0.0), single
+
+
+def plan_pool(
+    cluster: ClusterModel, pods: Sequence[Pod], prices: PriceList, search: PlanSearch, observed_at: str = ""
+) -> Plan:
+    """The cheapest nodes found for these pods, each placement decided by the engine. Raises PlanError."""
+    ours = [pod for pod in pods if cluster.engine.knows(pod.spec.scheduler_name) and not pod.spec.node_name]
+    plan = Plan("the cheapest nodes for the pods that wait", PlanOutcome.UNCHANGED, observed_at=observed_at)
+    if not ours:
+        return replace(plan, reason="no pod waits for a node")
+    market = market_of(cluster, ours, prices.types)
+    if hopeless := _hopeless(market):
+        return replace(plan, outcome=PlanOutcome.IMPOSSIBLE, reason="; ".join(hopeless))
+    covered, least, single = cheapest(market, search)
+    buying = _Buying(cluster, market, search)
+    buying.carry_out(covered)
+    relaxed = (*RELAXED, "nodes that exist take none of the pods") if market.only_new else RELAXED
+    bound = PlanBound(least, UNIT, relaxed, PROOF)
+    by_key = {pod.key: pod for pod in ours}
+    draft = Draft([], list(buying.nodes()), [(by_key[key], node) for key, node in buying.placed.items()], buying.new())
+    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search, refused=buying.refused)
+    cost = sum((node.price or 0.0) * node.count for node in plan.nodes)
+    placed = {each.pod for each in plan.placements}
+    waiting = tuple(pod.key for pod in ours if pod.key not in placed)
+    reason = [f"first fit decreasing into {single[1]} alone costs {single[0]:,.3f}"] if single is not None else []
+    if waiting:
+        reason.insert(0, f"{counted(len(waiting), 'pod')} found no place: what can be bought is limited")
+    return replace(
+        plan,
+        outcome=PlanOutcome.PARTIAL if waiting else PlanOutcome.FOUND,
+        reason="; ".join(reason),
+        waiting=waiting,
+        value=cost,
+        cost_before=0.0,
+        cost_after=cost,
+    )
+
+
+def _hopeless(market: Market) -> list[str]:
+    """Why pods go on no node that can be bought or is there, by kind."""
+    cover, types = market.cover, len(market.types)
+    lines = []
+    for k, kind in enumerate(market.kinds):
+        if cover.most[k].any():
+            continue
+        short = lacking(market.resources, cover.requests[k], cover.room[:types])
+        lines.append(f"{kind_name(kind)}: no type of node that it may go to has {' and '.join(short)}")
+    return lines
+
+
+def _node(each: InstanceType, name: str) -> Node:
+    labels = {**each.labels, HOSTNAME: name}
+    amounts: dict[str, str | int | float] = {**each.allocatable}
+    return Node(
+        api_version="v1",
+        kind="Node",
+        metadata=ObjectMeta(name=name, uid=f"node/{name}", labels=labels),
+        spec=NodeSpec(taints=each.taints),
+        status=NodeStatus(capacity=amounts, allocatable=amounts),
+    )
+
+
+class _Buying:
+    """The nodes of a cover, bought one after another, with pods on them as the engine agrees."""
+
+    def __init__(self, cluster: ClusterModel, market: Market, search: PlanSearch) -> None:
+        self._cluster = cluster
+        self._market = market
+        self._search = search
+        self.bought: dict[str, int] = {}
+        """The type of each node by its name."""
+        self.placed: dict[str, str] = {}
+        self.refused = 0
+
+    def carry_out(self, covered: Covered) -> None:
+        market = self._market
+        pods = [iter(kind.pods) for kind in market.kinds]
+        rows = [iter(node_class.rows.tolist()) for node_class in market.existing.classes]
+        refused: list[tuple[int, Pod]] = []
+        with Oracle(self._cluster) as oracle:
+            for load in covered.loads:
+                is_new = load.node_class < len(market.types)
+                row = self._buy(oracle, load.node_class) if is_new else next(rows[load.node_class - len(market.types)])
+                for k in np.flatnonzero(load.counts).tolist():
+                    for _ in range(int(load.counts[k])):
+                        pod = next(pods[k])
+                        if not self._stands(oracle, pod, oracle.place(pod, row) or row):
+                            refused.append((k, pod))
+            left = [(k, pod) for k, rest in enumerate(pods) for pod in rest]
+            for k, pod in (*refused, *left):
+                if not self._stands(oracle, pod, oracle.place_anywhere(pod, self._rows(oracle))):
+                    self._alone(oracle, k, pod)
+            self.refused = oracle.refused
+            self._drop_empty(oracle)
+
+    def _stands(self, oracle: Oracle, pod: Pod, answer: int | Refusal) -> bool:
+        if isinstance(answer, Refusal):
+            return False
+        self.placed[pod.key] = oracle.name(answer)
+        return True
+
+    def _rows(self, oracle: Oracle) -> Bool | None:
+        return oracle.only(map(oracle.row, self.bought)) if self._market.only_new else None
+
+    def _alone(self, oracle: Oracle, k: int, pod: Pod) -> None:
+        """A node of its own, the cheapest that the engine accepts, for a pod that it refuses everywhere else."""
+        cover, types = self._market.cover, len(self._market.types)
+        for t in sorted(np.flatnonzero(cover.most[k, :types]).tolist(), key=lambda t: (cover.price[t], t)):
+            if sum(bought == t for bought in self.bought.values()) >= cover.nodes[t]:
+                continue
+            with oracle.trying() as keep:
+                row = self._buy(oracle, t)
+                if self._stands(oracle, pod, oracle.place(pod, row) or row):
+                    keep()
+                    return
+                del self.bought[oracle.name(row)]
+
+    def _buy(self, oracle: Oracle, t: int) -> int:
+        title, taken = self._market.types[t].name.replace("/", "-"), self._cluster.state.nodes.row_of
+        name = next(name for i in count() if (name := f"{title}-{i}") not in taken)
+        self.bought[name] = t
+        return oracle.add_objects(self._objects(name, t))[0]
+
+    def _objects(self, name: str, t: int) -> list[KubeObject]:
+        """The node with its daemons."""
+        return [_node(self._market.types[t], name), *(_daemon_on(pod, name) for pod in self._market.daemons[t])]
+
+    def new(self) -> tuple[KubeObject, ...]:
+        """The nodes that are bought, and their daemons."""
+        return tuple(obj for name, t in self.bought.items() for obj in self._objects(name, t))
+
+    def _drop_empty(self, oracle: Oracle) -> None:
+        used = set(self.placed.values())
+        self.bought = {name: t for name, t in self.bought.items() if name in used}
+
+    def nodes(self) -> Iterable[PlannedNode]:
+        """So many of each type."""
+        counts = Counter(self.bought.values())
+        for t, number in sorted(counts.items(), key=lambda each: -each[1] * self._market.types[each[0]].price):
+            each = self._market.types[t]
+            yield PlannedNode(each.name, NodeFate.ADDED, each.name, each.price, number)
+
+
+def _daemon_on(template: Pod, node: str) -> KubeObject:
+    meta = changed(template.metadata, name=f"{template.name}-{node}", uid=f"{template.key}/{node}")
+    return changed(template, metadata=meta, spec=changed(template.spec, node_name=node))

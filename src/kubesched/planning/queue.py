@@ -1,0 +1,190 @@
+"""`plan queue`: which of the pending pods run, and where, if the queue is placed as a whole.
+
+The highest priority first, then the greatest value, then the oldest. Every placement is decided by the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import group_key
+from kubesched.api.requests import CPU, PODS, is_extended
+from kubesched.ask.output import counted
+from kubesched.planning.bounds import UpperBound, upper_bound
+from kubesched.planning.checking import Draft, checked
+from kubesched.planning.emptying import PlanSearch
+from kubesched.planning.gangs import gang_of, gang_of_kind, running_of, within_domains
+from kubesched.planning.kinds import Problem, problem_of
+from kubesched.planning.levels import Apart, LevelPacker
+from kubesched.planning.movable import Movable
+from kubesched.planning.oracle import Oracle
+from kubesched.planning.plan import Plan, PlanBound, PlanError, PlanOutcome
+from kubesched.planning.queue_placement import QueuePlacement
+from kubesched.planning.scarcity import scarce_of, why_waiting
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.state.columns import Float
+
+RELAXED = (
+    "pods may be split over nodes of a class",
+    "spread, affinity between pods, devices, and volumes without a node are left out",
+    "priorities and gangs are left out",
+)
+PROOF = "linear program over kinds of pods and classes of nodes, bounded by its dual prices"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGoal:
+    """What makes a pod worth running."""
+
+    resource: str = ""
+    """The resource by which pods are valued; `pods` counts them. Empty for the extended resource most asked for, or
+    cpu if there is none."""
+
+    def __str__(self) -> str:
+        return "place the queue"
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """Pending pods that may run, and those that cannot before something else happens."""
+
+    pods: list[Pod]
+    extras: list[Pod]
+    """Pods of gangs beyond those that must run together."""
+    gated: list[Pod]
+
+
+def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "", goal: QueueGoal | None = None) -> Plan:
+    """A place for as many of the pending pods as was found. Raises PlanError."""
+    goal = goal or QueueGoal()
+    queue = _read(cluster)
+    plan = Plan(str(goal), PlanOutcome.UNCHANGED, observed_at=observed_at)
+    if not queue.pods:
+        gated = f"; {counted(len(queue.gated), 'pod')} held back by gates" if queue.gated else ""
+        return replace(plan, reason=f"no pod waits for a node{gated}", waiting=tuple(p.key for p in queue.gated))
+    problem = problem_of(cluster, queue.pods, apart=_apart_by(cluster))
+    resource = _resource(problem, goal)
+    amounts = _amounts(problem, resource)
+    most = upper_bound(problem, amounts)
+    search.tell(f"at most {most.value:,.10g} {resource}")
+    limited = within_domains(cluster, problem)
+    packer = LevelPacker(limited, _values(problem, amounts), search)
+    covered = packer.pack()
+    search.tell(f"{float(covered.placed @ amounts):,.10g} {resource} found, asking the engine")
+    with Oracle(cluster) as oracle:
+        placement = QueuePlacement(oracle, limited, search)
+        placement.carry_out(covered)
+        placement.fill(_others(queue, limited, placement.placed))
+        nodes = {key: oracle.name(row) for key, row in placement.placed.items()}
+        refused = oracle.refused
+    draft = Draft([], [], [(cluster.pods[key], node) for key, node in nodes.items()])
+    value = most.value if limited is not problem else min(most.value, packer.most_value)
+    whole = value if resource == CPU else float(np.floor(value + 1e-6))
+    bound = PlanBound(whole, resource, RELAXED, PROOF, scarce_of(cluster, problem, most))
+    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search, refused=refused)
+    placed = {each.pod for each in plan.placements}
+    waiting = [pod for pod in (*queue.pods, *queue.extras) if pod.key not in placed]
+    plan = replace(
+        plan,
+        waiting=tuple(pod.key for pod in (*waiting, *queue.gated)),
+        value=_value(problem, amounts, placed),
+    )
+    return _concluded(plan, queue, problem, most, search)
+
+
+def _read(cluster: ClusterModel) -> _Queue:
+    """The pending pods that pass their gates, in the order of the queue."""
+    queue, gangs = _Queue([], [], []), dict[str, int]()
+    for pod in cluster.pending():
+        if not cluster.engine.knows(pod.spec.scheduler_name) or pod.is_terminating:
+            continue
+        if cluster.engine.pre_enqueue(pod) is not None:
+            queue.gated.append(pod)
+            continue
+        gang = gang_of(cluster, pod)
+        if gang is None:
+            queue.pods.append(pod)
+            continue
+        lacking = gangs.setdefault(gang.key, max(1, gang.min_count - running_of(cluster, gang.key)))
+        (queue.pods if lacking > 0 else queue.extras).append(pod)
+        gangs[gang.key] = lacking - 1
+    incomplete = {key for key, lacking in gangs.items() if lacking > 0}
+    queue.gated.extend(pod for pod in queue.pods if group_key(pod) in incomplete)
+    queue.pods[:] = [pod for pod in queue.pods if group_key(pod) not in incomplete]
+    return queue
+
+
+def _apart_by(cluster: ClusterModel) -> Callable[[Pod], Apart]:
+    def apart(pod: Pod) -> Apart:
+        gang = gang_of(cluster, pod)
+        return Apart(pod.priority, "" if gang is None else gang.key)
+
+    return apart
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+def _resource(problem: Problem, goal: QueueGoal) -> str:
+    """By which pods are valued. PlanError if no pod asks for it."""
+    if goal.resource:
+        if goal.resource not in problem.resources:
+            raise PlanError(f"no pending pod requests {goal.resource!r}; they request {', '.join(problem.resources)}")
+        return goal.resource
+    asked = problem.demand @ problem.requests
+    extended = [i for i, name in enumerate(problem.resources) if is_extended(name) and problem.free[:, i].any()]
+    if extended:
+        return problem.resources[max(extended, key=lambda i: int(asked[i]))]
+    return CPU if CPU in problem.resources else PODS
+
+
+def _amounts(problem: Problem, resource: str) -> Float:
+    amounts: Float = problem.requests[:, problem.resources.index(resource)].astype(np.float64)
+    amounts /= 1000.0 if resource == CPU else 1.0
+    return amounts
+
+
+def _values(problem: Problem, amounts: Float) -> Float:
+    """The amount and, a thousandth of it, what else a pod asks for: pods without any of the resource run as well."""
+    whole = np.maximum((problem.free * problem.nodes[:, None]).sum(axis=0), 1)
+    others = (problem.requests / whole).sum(axis=1)
+    values: Float = amounts + others * max(1.0, float(amounts @ problem.demand)) * 1e-3
+    return values
+
+
+# -- the plan ---------------------------------------------------------------------------------------------------------
+
+
+def _others(queue: _Queue, problem: Problem, placed: Mapping[str, int]) -> list[Pod]:
+    """Pods that no load has: those by themselves, and those of a gang that runs beyond what it must have."""
+    of_gangs = {pod.key for kind in problem.kinds if gang_of_kind(kind) for pod in kind.pods}
+    running = {group_key(pod) for pod in queue.pods if pod.key in placed and pod.key in of_gangs}
+    extras = [pod for pod in queue.extras if group_key(pod) in running]
+    return [*(pod for pod in queue.pods if pod.key not in of_gangs), *extras]
+
+
+def _value(problem: Problem, amounts: Float, placed: Container[str]) -> float:
+    counts = [sum(pod.key in placed for pod in kind.pods) for kind in problem.kinds]
+    return float(np.array(counts, dtype=np.float64) @ amounts)
+
+
+def _concluded(plan: Plan, queue: _Queue, problem: Problem, most: UpperBound, search: PlanSearch) -> Plan:
+    """How it ended, and why pods are left waiting."""
+    placed = {placement.pod for placement in plan.placements}
+    left = np.array([sum(pod.key not in placed for pod in kind.pods) for kind in problem.kinds], dtype=np.int64)
+    reasons = why_waiting(problem, most, left)
+    if queue.gated:
+        reasons.append(f"{counted(len(queue.gated), 'pod')}: held back by gates or an incomplete group")
+    assert plan.bound is not None
+    is_best = not left.any() or plan.value >= plan.bound.value - 1e-6
+    outcome = PlanOutcome.FOUND if is_best else PlanOutcome.PARTIAL
+    if not plan.placements:
+        hopeless = not problem.most[left > 0].any()
+        outcome = PlanOutcome.IMPOSSIBLE if hopeless else PlanOutcome.UNCHANGED
+    if search.was_cut:
+        reasons.insert(0, "the search was interrupted")
+    return replace(plan, outcome=outcome, reason="; ".join(reasons))

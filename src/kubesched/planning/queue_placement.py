@@ -1,0 +1,94 @@
+"""Pending pods on the nodes that were found for them: the engine decides on each, and others take what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.planning.covers import Covered
+from kubesched.planning.emptying import PlanSearch
+from kubesched.planning.gangs import gang_of_kind
+from kubesched.planning.kinds import Problem, free_of
+from kubesched.planning.oracle import Oracle, Refusal
+from kubesched.state.columns import Bool
+from kubesched.state.facts import PodFacts
+
+
+class QueuePlacement:
+    """Pods on the nodes that were found for them, one after another, as the engine agrees."""
+
+    def __init__(self, oracle: Oracle, problem: Problem, search: PlanSearch) -> None:
+        self._oracle = oracle
+        self._problem = problem
+        self._search = search
+        self._weights = 1.0 / np.maximum(problem.free.max(axis=0, initial=1), 1)
+        self.placed: dict[str, int] = {}
+        """Rows by the key of the pod, in the order in which they are placed."""
+
+    def carry_out(self, covered: Covered) -> None:
+        """All pods of the loads, in the order of the queue; a gang is placed when the first of it is due."""
+        targets, groups = self._targets(covered)
+        members: dict[str, list[Pod]] = {}
+        order: list[list[Pod]] = []
+        for pod in sorted((pod for pod, _ in targets.values()), key=lambda pod: -pod.priority):
+            gang = groups[pod.key]
+            if not gang:
+                order.append([pod])
+            elif gang in members:
+                members[gang].append(pod)
+            else:
+                order.append(members.setdefault(gang, [pod]))
+        again = [pods for pods in order if not self._place(pods, targets)]
+        for pods in again:
+            self._place(pods, {})
+
+    def _targets(self, covered: Covered) -> tuple[dict[str, tuple[Pod, int]], dict[str, str]]:
+        rows = [iter(node_class.rows.tolist()) for node_class in self._problem.classes]
+        pods = [iter(kind.pods) for kind in self._problem.kinds]
+        targets, groups = dict[str, tuple[Pod, int]](), dict[str, str]()
+        for load in covered.loads:
+            row = next(rows[load.node_class])
+            for k in np.flatnonzero(load.counts).tolist():
+                gang = gang_of_kind(self._problem.kinds[k])
+                for _ in range(int(load.counts[k])):
+                    pod = next(pods[k])
+                    targets[pod.key] = (pod, row)
+                    groups[pod.key] = gang
+        return targets, groups
+
+    def _place(self, pods: Sequence[Pod], targets: Mapping[str, tuple[Pod, int]]) -> bool:
+        """All of the pods on their rows, or on any; if one finds none, all of it is undone."""
+        rows: dict[str, int] = {}
+        with self._oracle.trying() as keep:
+            for pod in pods:
+                target = targets.get(pod.key)
+                if target is not None:
+                    row: int | Refusal = target[1] if self._oracle.place(pod, target[1]) is None else -1
+                else:
+                    row = self._oracle.place_anywhere(pod, choose=self._tightest)
+                if isinstance(row, Refusal) or row < 0:
+                    return False
+                rows[pod.key] = row
+            keep()
+        self.placed |= rows
+        return True
+
+    def _tightest(self, feasible: Bool) -> int:
+        """The row with least left, of those that fit."""
+        rows = np.flatnonzero(feasible)
+        free = free_of(self._oracle.cluster, self._problem.resources)[rows]
+        return int(rows[(free @ self._weights).argmin()])
+
+    def fill(self, pods: Iterable[Pod]) -> None:
+        """Further pods wherever the engine finds room, in this order; once one of a kind finds none, no other does."""
+        state, hopeless = self._oracle.cluster.state, set[tuple[PodFacts, int]]()
+        for pod in pods:
+            kind = (state.facts(pod), pod.priority)
+            if pod.key in self.placed or kind in hopeless:
+                continue
+            if not self._search.goes_on():
+                return
+            if not self._place([pod], {}):
+                hopeless.add(kind)

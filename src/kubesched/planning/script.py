@@ -1,0 +1,55 @@
+"""A plan as a shell script for kubectl: cordon, nominate, evict, wait, wave by wave; it stops at the first surprise."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+
+from kubesched.planning.plan import NodeFate, Plan, PlannedMove, by_wave
+from kubesched.simulate.cluster import ClusterModel
+
+
+def script_of(plan: Plan, cluster: ClusterModel) -> str:
+    """The script. It uses kubectl as whoever runs it is configured."""
+    return "\n".join(
+        [*_head(plan), files("kubesched.planning").joinpath("plan.sh").read_text(), *_body(plan, cluster), ""]
+    )
+
+
+def _head(plan: Plan) -> Iterator[str]:
+    yield "#!/bin/sh"
+    yield f"# {plan.goal}: {len(plan.moves)} moves in {plan.waves} waves, for the cluster as of {plan.observed_at}."
+    if plan.check is not None and plan.check.needs_nominations:
+        yield "# Pods must land on the nodes that were planned: the script nominates them, and stops if one does not."
+
+
+def _body(plan: Plan, cluster: ClusterModel) -> Iterator[str]:
+    needs = plan.check is not None and plan.check.needs_nominations
+    yield f"STRICT={'yes' if needs else 'no'}"
+    added = plan.nodes_that_are(NodeFate.ADDED)
+    if added:
+        yield from _added(f"{node.count} x {node.type or node.name}" for node in added)
+    leaving = [node.name for node in plan.nodes if node.fate is not NodeFate.ADDED]
+    for node in leaving:
+        yield f"$KUBECTL cordon {shlex.quote(node)}"
+    for number, moves in enumerate(by_wave(plan.moves), 1):
+        yield f"echo 'Wave {number} of {plan.waves}'"
+        for move in moves:
+            yield from _move(move, cluster)
+        yield "settle"
+    for node in leaving:
+        yield f"echo {shlex.quote(f'{node} is free')}"
+
+
+def _added(nodes: Iterable[str]) -> Iterator[str]:
+    text = f"Add these nodes first, and set NODES_ADDED=yes: {', '.join(nodes)}"
+    yield f'[ "${{NODES_ADDED:-}}" = yes ] || {{ echo {shlex.quote(text)} >&2; exit 1; }}'
+
+
+def _move(move: PlannedMove, cluster: ClusterModel) -> Iterator[str]:
+    pod = cluster.pods[move.pod]
+    owner = pod.metadata.controller
+    made_by = f"{owner.kind}/{owner.name}" if owner is not None else ""
+    yield shlex.join(["evict", pod.namespace, pod.name, pod.uid, made_by, move.from_node])
+    yield shlex.join(["follow", pod.namespace, made_by, move.to_node])

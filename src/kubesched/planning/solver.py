@@ -1,0 +1,228 @@
+"""Linear and integer programs, solved by HiGHS: in one thread, silent, the same answer every time.
+
+Work is limited by counts, not by time, so a busy machine changes how long an answer takes and never the answer.
+`highspy` is imported when the first program is made; all else of planning knows it only through this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.api.errors import UserError
+from kubesched.state.columns import Float
+
+if TYPE_CHECKING:
+    import highspy
+
+INF = float("inf")
+Entries = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
+"""Of new columns: which column, counted from 0 among the new ones, in which row, and the coefficient there."""
+
+
+class SolverMissingError(UserError):
+    """HiGHS is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("plans need the solver HiGHS: from a checkout, pip install '.[plan]'")
+
+
+def is_installed() -> bool:
+    return find_spec("highspy") is not None
+
+
+def require() -> None:
+    """Raise SolverMissingError if there is no solver."""
+    if not is_installed():
+        raise SolverMissingError
+
+
+class SolverOutcome(Enum):
+    """How a search ended."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    STOPPED = "stopped"
+    """The limits of work were reached; there may be values all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLimits:
+    """When to stop."""
+
+    iterations: int = 2_000_000
+    """Of the simplex method."""
+    nodes: int = 5_000
+    """Of branch and bound."""
+    gap: float = 1e-6
+    """How far the best known may be from the bound, as a share of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What was found."""
+
+    outcome: SolverOutcome
+    objective: float
+    values: Float
+    """By column; empty if none were found."""
+    duals: Float
+    """By row, what one more unit of it would be worth. Of an infeasible program: a ray that proves it, if known."""
+    reduced: Float
+    """By column, what one more unit of it would change."""
+    bound: float
+    """No solution is better than this."""
+
+    @property
+    def has_values(self) -> bool:
+        return len(self.values) > 0
+
+
+class Program:
+    """A linear program, or an integer one, that grows between searches. A linear one goes on from its last basis."""
+
+    def __init__(self, *, maximize: bool) -> None:
+        require()
+        import highspy
+
+        self.maximize = maximize
+        self.rows = 0
+        self.columns = 0
+        self._integers: set[int] = set()
+        self._highs = highs = highspy.Highs()
+        for option, value in _OPTIONS.items():
+            highs.setOptionValue(option, value)
+        sense = highspy.ObjSense.kMaximize if maximize else highspy.ObjSense.kMinimize
+        highs.changeObjectiveSense(sense)
+
+    def add_rows(self, lower: npt.ArrayLike, upper: npt.ArrayLike) -> range:
+        """Rows without entries: columns bring theirs."""
+        low, high = np.broadcast_arrays(np.atleast_1d(_floats(lower)), np.atleast_1d(_floats(upper)))
+        none = np.zeros(0, dtype=np.int32)
+        starts = np.zeros(len(low), dtype=np.int32)
+        self._highs.addRows(len(low), _floats(low), _floats(high), 0, starts, none, np.zeros(0))
+        self.rows += len(low)
+        return range(self.rows - len(low), self.rows)
+
+    def add_columns(
+        self,
+        cost: npt.ArrayLike,
+        lower: npt.ArrayLike,
+        upper: npt.ArrayLike,
+        entries: Entries | None = None,
+        *,
+        integer: bool = False,
+    ) -> range:
+        """Columns with their entries; a column has at most one entry in a row."""
+        arrays = np.broadcast_arrays(np.atleast_1d(_floats(cost)), _floats(lower), _floats(upper))
+        costs, low, high = (_floats(array) for array in arrays)
+        count = len(costs)
+        if not count:
+            return range(self.columns, self.columns)
+        which, rows, values = (np.asarray(part) for part in entries or ((), (), ()))
+        order = np.argsort(which, kind="stable") if len(which) else np.zeros(0, dtype=np.intp)
+        starts = np.searchsorted(which[order], np.arange(count)).astype(np.int32)
+        indices, coefficients = rows[order].astype(np.int32), _floats(values[order])
+        self._highs.addCols(count, costs, low, high, len(indices), starts, indices, coefficients)
+        new = range(self.columns, self.columns + count)
+        self.columns += count
+        if integer:
+            self.set_integer(np.arange(new.start, new.stop))
+        return new
+
+    def set_costs(self, columns: npt.ArrayLike, costs: npt.ArrayLike) -> None:
+        which = _ids(columns)
+        self._highs.changeColsCost(len(which), which, _filled(costs, len(which)))
+
+    def set_column_bounds(self, columns: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> None:
+        which = _ids(columns)
+        self._highs.changeColsBounds(len(which), which, _filled(lower, len(which)), _filled(upper, len(which)))
+
+    def set_row_bounds(self, rows: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> None:
+        which = _ids(rows)
+        low, high = _filled(lower, len(which)).tolist(), _filled(upper, len(which)).tolist()
+        for row, least, most in zip(which.tolist(), low, high):
+            self._highs.changeRowBounds(row, least, most)
+
+    def set_integer(self, columns: npt.ArrayLike, is_integer: bool = True) -> None:
+        which = _ids(columns)
+        (self._integers.update if is_integer else self._integers.difference_update)(which.tolist())
+        kinds = np.full(len(which), int(is_integer), dtype=np.uint8)
+        self._highs.changeColsIntegrality(len(which), which, kinds)
+
+    def suggest(self, columns: npt.ArrayLike, values: npt.ArrayLike) -> None:
+        """A solution to start from, of an integer program: all other columns are 0 in it."""
+        suggested = np.zeros(self.columns)
+        suggested[_ids(columns)] = _floats(values)
+        self._highs.setSolution(self.columns, np.arange(self.columns, dtype=np.int32), suggested)
+
+    def solve(self, limits: WorkLimits | None = None, *, interior: bool = False) -> Solution:
+        """Search until the optimum or the limits. `interior` is faster for a large program that is solved once."""
+        limits = limits or WorkLimits()
+        highs = self._highs
+        highs.setOptionValue("simplex_iteration_limit", limits.iterations)
+        highs.setOptionValue("mip_max_nodes", limits.nodes)
+        highs.setOptionValue("mip_rel_gap", limits.gap)
+        highs.setOptionValue("solver", "ipm" if interior else "choose")
+        highs.run()
+        solution = self._solution(highs)
+        if solution.outcome is SolverOutcome.STOPPED and not solution.has_values:
+            highs.clearSolver()  # the basis of the last search led nowhere
+            highs.run()
+            solution = self._solution(highs)
+        return solution
+
+    def _solution(self, highs: highspy.Highs) -> Solution:
+        import highspy
+
+        status, info, solution = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
+        states = highspy.HighsModelStatus
+        outcome = {
+            states.kOptimal: SolverOutcome.OPTIMAL,
+            states.kInfeasible: SolverOutcome.INFEASIBLE,
+            states.kUnbounded: SolverOutcome.UNBOUNDED,
+            states.kModelEmpty: SolverOutcome.OPTIMAL,
+        }.get(status, SolverOutcome.STOPPED)
+        empty: Float = np.zeros(0)
+        is_feasible = info.primal_solution_status == 2
+        values = np.array(solution.col_value) if is_feasible or outcome is SolverOutcome.OPTIMAL else empty
+        duals = reduced = empty
+        if outcome is SolverOutcome.INFEASIBLE and not self._integers:
+            _, has_ray, ray = highs.getDualRay()
+            duals = np.array(ray) if has_ray else empty
+        elif solution.dual_valid:
+            duals, reduced = np.array(solution.row_dual), np.array(solution.col_dual)
+        objective = float(info.objective_function_value)
+        if self._integers:
+            bound = float(info.mip_dual_bound)
+        else:
+            bound = objective if outcome is SolverOutcome.OPTIMAL else (INF if self.maximize else -INF)
+        return Solution(outcome, objective, values, duals, reduced, bound)
+
+
+_OPTIONS: dict[str, bool | int | float | str] = {
+    "output_flag": False,
+    "log_to_console": False,
+    "threads": 1,
+    "parallel": "off",
+    "random_seed": 0,
+    "mip_detect_symmetry": False,
+}
+
+
+def _floats(values: npt.ArrayLike) -> Float:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _filled(values: npt.ArrayLike, length: int) -> Float:
+    return _floats(np.broadcast_to(_floats(values), (length,)))
+
+
+def _ids(indices: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    return np.atleast_1d(np.ascontiguousarray(indices, dtype=np.int32))

@@ -1,0 +1,90 @@
+"""Every plan executes, on random clusters: nothing that ran waits in the end, no budget breaks, all is as planned."""
+
+from __future__ import annotations
+
+import pytest
+from tests.random_clusters import random_cluster
+
+from kubesched.api.pod import Pod
+from kubesched.planning.consolidate import ConsolidateGoal, plan_consolidate
+from kubesched.planning.emptying import PlanSearch
+from kubesched.planning.execution import execute
+from kubesched.planning.fit import plan_fit
+from kubesched.planning.free import FreeGoal, plan_free
+from kubesched.planning.movable import Movable, MovingRules
+from kubesched.planning.plan import NodeFate, Plan, PlanOutcome
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.testing import make_pod
+
+PRICES = {"type-0": 1.0, "type-1": 2.0, "type-2": 0.7}
+RULES = MovingRules()
+
+
+def search() -> PlanSearch:
+    return PlanSearch(effort=3)
+
+
+def assert_executes(plan: Plan, cluster: ClusterModel) -> None:
+    """Carried out once more, with budgets watched and the end compared pod by pod."""
+    done = execute(cluster, plan, nominate=True)
+    assert done.is_as_planned, done.first_problem
+    assert done.waves == plan.waves
+    at = {obj.key: obj.spec.node_name for obj in done.objects if isinstance(obj, Pod)}
+    freed = {node.name for node in plan.nodes_that_are(NodeFate.FREED)}
+    movable = Movable(cluster, RULES)
+    for name in freed:
+        left = {pod.key for pod in movable.pods[name]} & {key for key, node in at.items() if node == name}
+        assert not left
+        assert not movable.staying[name]
+    assert not freed & {move.to_node for move in plan.moves}
+    if plan.check is not None and not plan.check.needs_nominations:
+        free = execute(cluster, plan, nominate=False)
+        assert not free.stuck
+        assert not free.violations
+
+
+def untouched(cluster: ClusterModel) -> list[tuple[str, str]]:
+    return [(pod.key, pod.spec.node_name) for pod in cluster.pods.values()]
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_nodes_are_freed_as_planned(seed: int) -> None:
+    cluster = random_cluster(seed)
+    before = untouched(cluster)
+    plan = plan_free(cluster, FreeGoal(1 + seed % 3), RULES, search())
+    assert untouched(cluster) == before
+    if plan.outcome in (PlanOutcome.FOUND, PlanOutcome.PARTIAL):
+        assert_executes(plan, cluster)
+    if plan.outcome is PlanOutcome.FOUND:
+        assert plan.bound is not None
+        assert plan.bound.value <= plan.value
+
+
+@pytest.mark.parametrize("seed", range(200, 250))
+def test_pending_pods_fit_as_planned(seed: int) -> None:
+    pods = [
+        make_pod(f"large-{i}").owned_by("ReplicaSet", "large").requests(cpu=str(3 + seed % 5)).build()
+        for i in range(1 + seed % 2)
+    ]
+    cluster = random_cluster(seed, more=pods)
+    plan = plan_fit(cluster, cluster.pending(), "large ones", RULES, search())
+    if plan.outcome is PlanOutcome.FOUND:
+        assert_executes(plan, cluster)
+        assert {placement.pod for placement in plan.placements} == {pod.key for pod in pods}
+        assert plan.bound is not None
+        assert plan.bound.value <= plan.value
+
+
+@pytest.mark.parametrize("seed", range(400, 460))
+def test_clusters_are_consolidated_as_planned(seed: int) -> None:
+    cluster = random_cluster(seed)
+    goal = ConsolidateGoal(None if seed % 2 else 20.0)
+    plan = plan_consolidate(cluster, goal, PRICES, RULES, search())
+    if plan.outcome in (PlanOutcome.FOUND, PlanOutcome.PARTIAL):
+        assert_executes(plan, cluster)
+        assert plan.cost_before is not None
+        assert plan.cost_after is not None
+        assert plan.cost_after < plan.cost_before
+    if plan.outcome is PlanOutcome.FOUND and plan.bound is not None:
+        is_saving = goal.save is None
+        assert plan.value <= plan.bound.value + 1e-6 if is_saving else plan.value >= plan.bound.value
