@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from kubesched.api.well_known import HOSTNAME as HOSTNAME
 from kubesched.api.well_known import ZONE as ZONE
-from kubesched.testing.builders import NodeBuilder, PodBuilder, make_node, make_pod, node_term, pod_term
-from kubesched.testing.cluster import Cluster
+from kubesched.library.builders import NodeBuilder, PodBuilder, make_node, make_pod, node_term, pod_term
+from kubesched.library.cluster import Cluster
 from kubesched.testing.placement import Placement, check_placement_tests
 
 __all__ = [

@@ -7,34 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.release import NEWEST
 from kubesched.ask.edits import Edit, read_applied
 from kubesched.ask.hypothetical import apply_hypothetical
 from kubesched.ask.placement_tests.case import AtMost, Expectation, SpreadOver, read_cases
 from kubesched.ask.placement_tests.checks import Check, ScheduledCluster, checks
 from kubesched.ask.placement_tests.running import objects_in, run_case
 from kubesched.ask.what_if.answer import outcome
-from kubesched.framework.plugin import Plugin
-from kubesched.framework.registry import Registry
-from kubesched.plugins.registry import IN_TREE
-from kubesched.testing.builders import NodeBuilder, PodBuilder
-from kubesched.testing.cluster import built_node, built_pod, settings_with
+from kubesched.library.builders import NodeBuilder, PodBuilder
+from kubesched.library.cluster import built_node, built_pod
+from kubesched.library.scheduler_options import SchedulerOptions, registry_of, settings_of
 
 Paths = Iterable[str | Path]
-
-
-class SchedulerOptions(TypedDict, total=False):
-    """The scheduler of a placement: for `plugins`, `args` and `config` see Cluster; `seed` draws among equals."""
-
-    plugins: Iterable[type[Plugin]]
-    args: Mapping[str, Any] | None
-    config: str
-    seed: int
 
 
 class Placement:
@@ -52,12 +42,11 @@ class Placement:
         **scheduler: Unpack[SchedulerOptions],
     ) -> None:
         """`files` are the cluster, one of them may be a snapshot; `manifests` are put on it."""
-        added, seed = tuple(scheduler.get("plugins", ())), scheduler.get("seed", 0)
+        seed = scheduler.get("seed", 0)
         known = (*objects_in([str(file) for file in files]), *objects, *map(built_node, nodes), *map(built_pod, pods))
         for file in manifests:
             known = apply_hypothetical(known, [read_applied(str(file), known)])
-        settings = settings_with(added, scheduler.get("args"), scheduler.get("config", ""))
-        registry = Registry((*IN_TREE, *added))
+        settings, registry = settings_of(scheduler), registry_of(scheduler)
         ended = outcome(apply_hypothetical(known, changes), settings, seed=seed, plugins=registry)
         self._found = ScheduledCluster(ended, settings, seed, registry)
         self.nodes = {key: pod.spec.node_name for key, (pod, _) in ended.pods.items()}
@@ -122,7 +111,7 @@ def check_placement_tests(*paths: str | Path) -> None:
     """Assert that all placement tests in these files and directories hold."""
     __tracebackhide__ = True
     cases = read_cases([str(path) for path in paths])
-    default = configuration.default()
+    default = configuration.default(configuration.Features.of({}, NEWEST))
     _assert(check for case in cases for check in run_case(case, default).checks)
 
 

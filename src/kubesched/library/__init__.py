@@ -1,0 +1,1 @@
+"""`import kubesched`: a cluster from anywhere, the questions as methods, and answers as dicts, frames and pages."""

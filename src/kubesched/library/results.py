@@ -1,0 +1,296 @@
+"""Answers for programs and notebooks: each as a document, as tables of plain rows, as a frame, and as its page."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from kubesched.api.errors import UserError
+from kubesched.ask import html as pages
+from kubesched.ask.answers import Skipped, Summary, answer
+from kubesched.ask.explain import ExplainedPod, ExplanationFindings
+from kubesched.ask.explain.explanation import Explanation, NodeScore, NodeVerdict
+from kubesched.ask.pending import PendingPods
+from kubesched.ask.remedies import Remedies
+from kubesched.ask.what_if.answer import WhatIfAnswer
+from kubesched.simulate.placement import CapacityAnswer, PlacementReport
+from kubesched.simulate.report import Comparison, SimulationReport, figures_of
+
+Row = dict[str, Any]
+FRAME_LIBRARIES = ("pandas", "polars")
+_HEIGHT = 420
+"""Pixels of an answer in a notebook; what is longer can be scrolled."""
+
+
+class Result:
+    """An answer. What it is made of are its fields; these four methods every answer has."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that the command prints with `-o json`; docs/schemas describes it."""
+        raise NotImplementedError
+
+    def tables(self) -> dict[str, list[Row]]:
+        """Rows of plain values by the name of the table, the most important table first."""
+        return {name: [dict(zip(COLUMNS[name], row)) for row in rows] for name, rows in self._rows().items()}
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        """The same as tuples, in the order of COLUMNS."""
+        raise NotImplementedError
+
+    def page(self) -> str:
+        """The whole page of HTML that the command prints with `-o html`."""
+        raise NotImplementedError
+
+    def to_frame(self, table: str = "", *, library: str = "") -> Any:
+        """A table as a DataFrame of pandas, or of polars where that alone is installed; the first if none is named.
+
+        UserError if there is no such table, or neither library.
+        """
+        known = self.tables()
+        table = table or next(iter(known))
+        if table not in known:
+            raise UserError(f"there is no table {table!r}; there are {', '.join(known)}")
+        rows, columns = known[table], COLUMNS[table]
+        chosen = library or next(filter(find_spec, FRAME_LIBRARIES), "")
+        if chosen not in FRAME_LIBRARIES:
+            raise UserError(f"a frame needs {' or '.join(FRAME_LIBRARIES)}: {chosen or 'neither is installed'}")
+        try:
+            frames: Any = import_module(chosen)
+        except ModuleNotFoundError:
+            raise UserError(f"{chosen} is not installed") from None
+        return frames.DataFrame({column: [row[column] for row in rows] for column in columns})
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own: its style stays there, and nothing of it reaches the notebook."""
+        style = f"width:100%;height:{_HEIGHT}px;border:0"
+        source = html.escape(self.page(), quote=True)
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{source}"></iframe>'
+
+
+COLUMNS = {
+    "nodes": ["node", "fits", "plugin", "reason", "score"],
+    "pending": ["pod", "why", "message", "node"],
+    "pods": ["pod", "priority", "node", "score", "feasible", "message"],
+    "capacity": ["node", "copies"],
+    "changes": ["pod", "change", "from_node", "to_node", "reason"],
+    "stories": ["pod", "priority", "arrived", "placed", "finished", "evicted", "attempts", "node", "message"],
+    "timeline": ["time", "running", "pending", "placed", "resource", "requested"],
+    "policies": ["policy", "figure", "value"],
+    "differences": ["pod", "policy", "node"],
+}
+"""The columns of each table, which has them even if it has no rows."""
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+class ExplanationResult(Result):
+    """Why a pod goes where it goes, or nowhere, and what would help."""
+
+    def __init__(self, explained: ExplainedPod) -> None:
+        self.explanation: Explanation = explained.explanation
+        self.findings: ExplanationFindings = explained.findings
+
+    @property
+    def node(self) -> str:
+        """Where the pod goes; empty if it goes nowhere."""
+        return self.explanation.node
+
+    @property
+    def outcome(self) -> str:
+        return self.explanation.outcome
+
+    @property
+    def message(self) -> str:
+        """What kube-scheduler would write into the pod's condition."""
+        return self.explanation.message
+
+    @property
+    def cause(self) -> str:
+        """Why it is not scheduled, in one line; empty if it is."""
+        return self.findings.cause
+
+    @property
+    def verdicts(self) -> tuple[NodeVerdict, ...]:
+        return self.explanation.verdicts
+
+    @property
+    def scores(self) -> tuple[NodeScore, ...]:
+        return self.explanation.scores
+
+    @property
+    def remedies(self) -> Remedies | None:
+        """What would help; None for a pod that finds a node."""
+        return self.findings.remedies
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.explanation, self.findings, Skipped({}))
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        totals = {score.node: score.total for score in self.scores}
+        said = (
+            (each, (each.refusal.plugin, each.refusal.text) if each.refusal else ("", "")) for each in self.verdicts
+        )
+        return {"nodes": [(each.node, each.fits, *refusal, totals.get(each.node)) for each, refusal in said]}
+
+    def page(self) -> str:
+        return pages.explanation_page([ExplainedPod(self.explanation, self.findings)], made=_now())
+
+
+class PendingResult(Result):
+    """All pods that have no node, in groups that wait for the same."""
+
+    def __init__(self, found: PendingPods) -> None:
+        self.answer = found
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """How many pods wait for what, the most first."""
+        return {group.why: len(group.pods) for group in self.answer.groups}
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.answer, Skipped({}))
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        waiting = [(pod, group.why, group.message, "") for group in self.answer.groups for pod in group.pods]
+        return {"pending": [*waiting, *((each.pod, "", "", each.node) for each in self.answer.placed)]}
+
+    def page(self) -> str:
+        return pages.pending_page(self.answer, made=_now())
+
+
+class PlacementResult(Result):
+    """Where pods go, one after another; nobody is evicted for them."""
+
+    def __init__(self, found: PlacementReport) -> None:
+        self.answer = found
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        """The node of each pod that found one."""
+        return {each.pod: each.node for each in self.answer.placed}
+
+    @property
+    def waiting(self) -> dict[str, str]:
+        """Why each of the others waits, in the words of its condition."""
+        return {each.pod: each.message for each in self.answer.unplaced}
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.answer, Skipped({}))
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        found = self.answer
+        placed = [(each.pod, each.priority, each.node, each.score, each.feasible, "") for each in found.placed]
+        return {"pods": [*placed, *((each.pod, each.priority, "", None, 0, each.message) for each in found.unplaced)]}
+
+    def page(self) -> str:
+        return pages.placement_page(self.answer, made=_now())
+
+
+class CapacityResult(Result):
+    """How many more of a pod fit, and what stops the next one."""
+
+    def __init__(self, found: CapacityAnswer) -> None:
+        self.answer = found
+
+    @property
+    def fit(self) -> int:
+        return self.answer.fit
+
+    @property
+    def stopped_by(self) -> str:
+        """What keeps the next one out; empty if all that were asked for fit."""
+        return self.answer.stopped_by
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.answer)
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        return {"capacity": self.answer.by_node.items()}
+
+    def page(self) -> str:
+        return pages.capacity_page(self.answer, made=_now())
+
+
+class WhatIfResult(Result):
+    """The difference that changes to a cluster make."""
+
+    def __init__(self, found: WhatIfAnswer) -> None:
+        self.answer = found
+
+    @property
+    def broken_budgets(self) -> tuple[str, ...]:
+        return self.answer.broken_budgets
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no pod is treated otherwise."""
+        return self.answer.is_nothing
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.answer, Skipped({}))
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        found = self.answer
+        rows: list[tuple[Any, ...]] = []
+        for change, moves in (("moved", found.moved), ("placed", found.placed)):
+            rows += [(each.pod, change, each.from_node, each.to_node, "") for each in moves]
+        rows += [(each.pod, "waits", each.from_node, "", each.reason) for each in found.waiting]
+        return {"changes": [*rows, *((pod, "gone", "", "", "") for pod in found.gone)]}
+
+    def page(self) -> str:
+        return pages.what_if_page(self.answer, made=_now())
+
+
+class SimulationResult(Result):
+    """What became of all pods as time passed."""
+
+    def __init__(self, report: SimulationReport, configuration: str = "default") -> None:
+        self.report = report
+        self.figures = figures_of(report)
+        self._configuration = configuration
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.report, Summary(self.figures), Skipped({}))
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        stories = [tuple(getattr(story, name) for name in COLUMNS["stories"]) for story in self.report.pods]
+        timeline = [
+            (each.time, each.running, each.pending, each.placed, resource, share)
+            for each in self.report.timeline
+            for resource, share in each.resources.items()
+        ]
+        return {"stories": stories, "timeline": timeline}
+
+    def page(self) -> str:
+        return pages.simulation_page(self.report, configuration=self._configuration, made=_now())
+
+
+class ComparisonResult(Result):
+    """The same cluster under several configurations of the scheduler."""
+
+    def __init__(self, found: Comparison, reports: Sequence[SimulationReport], seed: int) -> None:
+        self.answer = found
+        self.simulations = {name: SimulationResult(report, name) for name, report in zip(found.policies, reports)}
+        self._seed = seed
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.answer, Skipped({}))
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        found, figures = self.answer, list[tuple[Any, ...]]()
+        for policy, each in zip(found.policies, found.figures):
+            plain = {name: getattr(each, name) for name in each.__slots__ if name not in ("mean", "spread")}
+            plain |= {f"{resource} requested": share for resource, share in each.mean.items()}
+            plain |= {f"{resource} deviation": share for resource, share in each.spread.items()}
+            figures += [(policy, name, float(value)) for name, value in plain.items()]
+        pods = [(each.pod, *of) for each in found.differences for of in zip(found.policies, each.nodes)]
+        return {"policies": figures, "differences": pods}
+
+    def page(self) -> str:
+        return pages.comparison_page(self.answer, seed=self._seed, made=_now())
