@@ -33,14 +33,14 @@ def driver(chromium: WebDriver) -> Iterator[WebDriver]:
 def small() -> Iterator[PageServer]:
     """Three nodes, a pod that fits on one of them, one that fits nowhere, one that would preempt."""
     objects = (
-        make_node("node-1").zone("a").capacity(cpu="4"),
-        make_node("node-2").zone("a").capacity(cpu="8"),
+        make_node("node-1").zone("a").label({"disk": "ssd"}).capacity(cpu="4"),
+        make_node("node-2").zone("a").label({"disk": "hdd"}).capacity(cpu="8"),
         make_node("node-3").zone("b").taint("dedicated", "gpu").cordoned(),
         make_pod("runs").requests(cpu="1").priority(1).on("node-1"),
         make_pod("fits").requests(cpu="2"),
         make_pod("large").requests(cpu="20"),
         make_pod("urgent").requests(cpu="8").priority(10),
-        make_pod("keeps").requests(cpu="4").priority(1).on("node-2"),
+        make_pod("keeps").owned_by("StatefulSet", "store").requests(cpu="4").priority(1).on("node-2"),
     )
     with in_background(page_of([each.build() for each in objects])) as (server, _):
         yield server

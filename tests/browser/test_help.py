@@ -16,6 +16,8 @@ def test_pod_that_fits_nowhere_is_told_what_would_help(driver: WebDriver, small:
     page.go("#/pods/default/large")
     page.click(".help .ask")
     page.shows("4 instead of 20", ".help")
+    page.shows("costs: The pod must be created anew.", ".help .harm")
+    page.shows("touches: Pod default/large", ".help .harm")
     page.shows("Nothing in the cluster has changed", ".help")
     page.click(".help summary")
     page.shows("patch Pod default/large", ".help pre")

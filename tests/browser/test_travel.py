@@ -54,3 +54,13 @@ def test_recording_plays(driver: WebDriver, recording: PageServer) -> None:
     page.click("#travel .play")
     page.shows("default/late → node-1", ".decisions")
     page.shows("Play", "#travel .play")  # it stops at the end
+
+
+def test_nodes_are_grouped_by_zone_and_decisions_age_though_the_page_opened_at_the_beginning(driver: WebDriver) -> None:
+    """There is no node at 0 s: zones could not be chosen until the page was loaded again."""
+    with in_background(page_of_recording(short_recording())) as (server, _):
+        page = Page(driver, server)
+        page.wait("!document.querySelector('#travel').hidden")
+        page.js(SLIDE, 10_000)
+        page.wait("document.getElementById('group')?.value === 'topology.kubernetes.io/zone'")
+        page.shows("60 s ago", ".decisions")

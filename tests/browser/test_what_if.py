@@ -48,7 +48,8 @@ def test_node_is_drained_by_choosing_it(driver: WebDriver, cluster: PageServer) 
     page.go("#/what-if")
     open_first_node(page)
     page.shows("drain node-1", ".chips")
-    page.shows("Insufficient cpu", ".waits")
+    page.shows("Insufficient cpu", ".by-workload")
+    page.js("document.querySelector('.moves').open = true")
     page.shows("node-2", ".moves")
     page.wait("location.hash.includes('drain=node-1')")
     page.click(".chip")
@@ -69,6 +70,8 @@ def test_link_has_the_whole_question(driver: WebDriver, cluster: PageServer) -> 
     page = Page(driver, cluster)
     page.go("#/what-if?add=1:node-1")
     page.shows("add 1 like node-1", ".chips")
+    page.wait("document.querySelector('.moves') !== null")
+    page.js("document.querySelector('.moves').open = true")
     page.shows("node-1-new-1", ".moves")
 
 
@@ -78,6 +81,14 @@ def test_zone_is_lost(driver: WebDriver, cluster: PageServer) -> None:
     page.js(CHOOSE, "mode", "lose")
     page.js(CHOOSE, "zone", "a")
     page.shows("lose topology.kubernetes.io/zone=a", ".chips")
+    page.shows("1 → 1")  # a node that fails is still an object
+    page.shows("2 → 0")  # its pods
+
+
+def test_node_is_deleted(driver: WebDriver, cluster: PageServer) -> None:
+    page = Page(driver, cluster)
+    page.go("#/what-if?gone=node-1")
+    page.shows("delete node-1", ".chips")
     page.shows("1 → 0")
 
 
@@ -96,7 +107,7 @@ def test_weights_are_moved_by_slider(driver: WebDriver, cluster: PageServer) -> 
 def test_answer_can_be_downloaded(driver: WebDriver, cluster: PageServer) -> None:
     page = Page(driver, cluster)
     page.go("#/what-if?drain=node-1")
-    page.shows("Insufficient cpu", ".waits")
+    page.shows("Insufficient cpu", ".by-workload")
     page.driver.execute_script(
         "HTMLAnchorElement.prototype.click = function () { window.saved = [this.download, this.href] }"
     )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from kubesched.api.errors import UserError
 from kubesched.ask import html
+from kubesched.ask.headroom import Headroom
+from kubesched.ask.headroom import headroom as most_that_fit
 from kubesched.ask.output import document, plain
 from kubesched.ask.pending import pending_pods as place_pending
 from kubesched.ask.remedies import remedies
@@ -18,16 +23,23 @@ from kubesched.ask.service import QueryService
 from kubesched.ask.targets import RequestError
 from kubesched.ask.what_if.what_if import PageWhatIfQuestion
 from kubesched.http.errors import json_response
-from kubesched.ui.model.node_map import what_if_view
+from kubesched.simulate.cluster import ClusterModel
+from kubesched.state.facts import PodFacts
+from kubesched.ui.model.lists import Listing, ListQuery
 from kubesched.ui.model.nodes import NodePage
+from kubesched.ui.model.owners import WorkloadName
 from kubesched.ui.model.pods import PodView
 from kubesched.ui.model.shadow import ShadowView
+from kubesched.ui.model.what_if import what_if_view
+from kubesched.ui.model.workloads import WorkloadPage
 from kubesched.ui.stream import stream
 from kubesched.ui.travel import TimeTravel
 from kubesched.ui.views import PageViews, ViewsProvider
 
 SHOWN: web.AppKey[ViewsProvider] = web.AppKey("shown")
 """What the page looks at."""
+COUNTING = web.AppKey("counting", set[asyncio.Task[None]])
+"""The task that counts headroom which takes long, if there is one."""
 TRAVEL = web.AppKey("travel", TimeTravel)
 """Only with a recording."""
 
@@ -51,6 +63,8 @@ def routes() -> list[web.AbstractRouteDef]:
         web.get("/api/pending/{group}", pending_pods),
         web.get("/api/pods/{namespace}/{name}", _shows("PodView", _pod)),
         web.get("/api/nodes/{name}", _shows("NodeView", _node)),
+        web.get("/api/workloads/{namespace}/{kind}/{name}", _shows("WorkloadView", _workload)),
+        web.get("/api/lists/{list}", _shows("Listing", _list)),
         web.get("/api/help/pending", help_for_pending),
         web.get("/api/help/pods/{namespace}/{name}", help_for_pod),
         web.get("/api/queue", _shows("QueueView", lambda views, _: views.queue.view())),
@@ -87,6 +101,20 @@ def _node(views: PageViews, request: web.Request) -> NodePage:
     return _found(views.nodes.view(name, offset), f"There is no node {name}; it may be gone.")
 
 
+def _workload(views: PageViews, request: web.Request) -> WorkloadPage:
+    name = WorkloadName(*(request.match_info[part] for part in ("namespace", "kind", "name")))
+    missing = f"There is no {name.kind} {name.namespace}/{name.name}; it may be gone."
+    return _found(views.workloads.view(name), missing)
+
+
+def _list(views: PageViews, request: web.Request) -> Listing:
+    """A page of a list, as the query says: `text`, `namespace`, `state`, `sort`, `offset`."""
+    lists = {"nodes": views.lists.nodes, "pods": views.lists.pods, "workloads": views.lists.workloads}
+    make = _found(lists.get(request.match_info["list"]), "There are lists of nodes, pods and workloads.")
+    words = {name: request.query.get(name, "") for name in ("text", "namespace", "state", "sort")}
+    return make(ListQuery(**words, offset=_number(request.query.get("offset", "0"))))
+
+
 def _shadow(views: PageViews, request: web.Request) -> ShadowView:
     """How often the scheduler in charge and this one agree, and where they do not."""
     shown = _found(views.shadow, "This is not shadow mode: there is nobody to compare with.")
@@ -94,8 +122,24 @@ def _shadow(views: PageViews, request: web.Request) -> ShadowView:
 
 
 async def headroom(request: web.Request) -> web.Response:
-    rooms = await _ask(request, lambda views: views.rooms())
+    """At once what is known at once; where that is only the least, the rest is counted until the next question."""
+    rooms, service = await _ask(request, lambda views: (views.rooms(), views.service))
+    if service is not None and any(room.at_least for room in rooms) and not request.app[COUNTING]:
+        task = asyncio.create_task(_count_on_copy(request.app[SHOWN], service), name="headroom")
+        request.app[COUNTING].add(task)
+        task.add_done_callback(request.app[COUNTING].discard)
     return json_response({"kind": "Headroom", "rooms": plain(rooms)})
+
+
+async def _count_on_copy(shown: ViewsProvider, service: QueryService) -> None:
+    version, pods = await shown.ask(lambda views: views.headroom.unknown())
+
+    def count(cluster: ClusterModel) -> dict[PodFacts, Headroom]:
+        return {facts: most_that_fit(cluster, pod) for facts, pod in pods.items()}
+
+    with contextlib.suppress(UserError):  # busy, or about to end: the page asks again
+        found = await service.ask_copy(count, is_read_only=True)
+        await shown.ask(lambda views: views.headroom.learn(version, found))
 
 
 async def pending_pods(request: web.Request) -> web.Response:
@@ -141,7 +185,9 @@ async def what_if_page(request: web.Request) -> web.Response:
     """The whole difference as one page of HTML, to be sent to others."""
     question = await read_body(request, PageWhatIfQuestion)
     outcome, _ = await (await _service(request)).what_if(question)
-    return web.Response(text=html.what_if_page(outcome.difference), content_type="text/html", charset="utf-8")
+    made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    text = html.what_if_page(outcome.difference, made=made)
+    return web.Response(text=text, content_type="text/html", charset="utf-8")
 
 
 async def timeline(request: web.Request) -> web.Response:

@@ -18,7 +18,7 @@ from kubesched.framework.errors import PluginError
 from kubesched.http.access import Check, check_exposure, guard, is_loopback, refuse_foreign
 from kubesched.http.errors import errors_as_documents
 from kubesched.http.listen import HttpServer
-from kubesched.ui.endpoints import SHOWN, TRAVEL, routes
+from kubesched.ui.endpoints import COUNTING, SHOWN, TRAVEL, routes
 from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.stream import PAGES
 from kubesched.ui.travel import TimeTravel
@@ -56,7 +56,7 @@ def page_application(
     app[SHOWN] = shown
     if travel is not None:
         app[TRAVEL] = travel
-    app[PAGES] = set()
+    app[PAGES], app[COUNTING] = set(), set()
     app.on_response_prepare.append(add_headers)
     app.add_routes(routes())
     for path, file, kind in static_files():
@@ -85,7 +85,7 @@ def refuse_other_sites(is_this_server: Callable[[str], bool]) -> Check:
 
 def close_pages(app: web.Application) -> None:
     """End the streams: pages that are open try to come back, and say so."""
-    for task in [*app[PAGES]]:
+    for task in [*app[PAGES], *app[COUNTING]]:
         task.cancel()
 
 

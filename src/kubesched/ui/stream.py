@@ -33,6 +33,7 @@ class Follower:
         self._group_by = group_by
         self._counts: object = None
         self._said: str | None = None
+        self._now = 0.0
 
     def news(self, views: PageViews) -> dict[str, Any]:
         """What is new since the last time; nothing if nothing is. With time travel, views are others after a step back.
@@ -63,8 +64,9 @@ class Follower:
         if said != self._said:
             found["saying"] = said
             self._said = said
-        if found:
-            found["now"] = round(observed.clock(), 3)
+        now = round(observed.clock(), 3)
+        if found or (observed.kind == "recording" and now != self._now):
+            found["now"] = self._now = now
         return found
 
 

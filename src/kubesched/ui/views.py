@@ -12,13 +12,16 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from kubesched import __version__
 from kubesched.ask.service import QueryService
+from kubesched.ui.model.headroom import HeadroomModel
+from kubesched.ui.model.lists import ListModel
 from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
-from kubesched.ui.model.nodes import HeadroomModel, NodeModel
+from kubesched.ui.model.nodes import NodeModel
 from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.pending import PendingModel
 from kubesched.ui.model.pods import PodModel
 from kubesched.ui.model.queue_history import QueueHistory
 from kubesched.ui.model.shadow import ShadowModel
+from kubesched.ui.model.workloads import WorkloadModel
 
 CHEAP = 0.002
 """Seconds of CPU that are spent again for every question."""
@@ -99,6 +102,8 @@ class PageViews:
         self.headroom = HeadroomModel(observed)
         self.pods = PodModel(observed, self.pending)
         self.nodes = NodeModel(observed, self.pending, self.headroom)
+        self.workloads = WorkloadModel(observed, self.pending, self.headroom, self.pods)
+        self.lists = ListModel(observed, Reused(self.workloads.lines))
         self.pending_groups, self.rooms = Reused(self.pending.groups), Reused(self.headroom.rooms)
         self.queue = QueueHistory(observed)
         self.shadow = ShadowModel(observed.shadow) if observed.shadow is not None else None

@@ -96,7 +96,23 @@ def test_page_that_knows_too_little_is_told_to_load_the_whole() -> None:
 
 def test_zones_and_pools_come_first_among_labels_to_group_by() -> None:
     node = make_node("a").zone("z").label({"app.example/x": "1", "cloud.example/nodepool": "p"})
-    other = make_node("b").zone("z").label({"app.example/x": "2", "cloud.example/nodepool": "p"})
+    other = make_node("b").zone("z").label({"app.example/x": "2", "cloud.example/nodepool": "q"})
     keys = [label.key for label in still(node, other).map.label_keys()]
     assert keys[:2] == [ZONE, "cloud.example/nodepool"]
     assert "app.example/x" in keys
+
+
+def test_labels_that_make_no_groups_and_old_names_of_labels_are_not_offered() -> None:
+    """The list had arch and os twice, and a region that all nodes are in."""
+    nodes = [
+        make_node(f"n{i}").label(
+            {
+                "kubernetes.io/arch": ("amd64", "arm64")[i % 2],
+                "beta.kubernetes.io/arch": ("amd64", "arm64")[i % 2],
+                "topology.kubernetes.io/region": "eu-1",
+                "kubernetes.io/hostname": f"n{i}",
+            }
+        )
+        for i in range(4)
+    ]
+    assert [label.key for label in still(*nodes).map.label_keys()] == ["kubernetes.io/arch"]

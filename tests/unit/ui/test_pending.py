@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from msgspec.structs import replace
 from tests.unit.scheduler.group_world import ALL_GATES, make_gang, members
 from tests.unit.ui.observing import alive, still
 
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.pending import NOT_SCHEDULED_HERE, WAITS_FOR_ITS_TURN, WOULD_FIT
+from kubesched.ui.model.pending import NOT_SCHEDULED_HERE, WAITS_FOR_ITS_TURN, WOULD_FIT, PendingModel
 
 
 def test_pods_with_the_same_cause_are_one_group() -> None:
@@ -90,3 +91,45 @@ def test_gang_that_waits_is_one_entry_with_all_of_its_pods() -> None:
     [title] = [title for title in found if title.startswith("Pod group default/g: ")]
     assert (found[title].pods, views.pending.pods_of(found[title].id)[0]) == (3, 3)
     assert [group.pods for other, group in found.items() if other != title] == [1]
+
+
+def test_a_pod_waits_since_it_was_created_and_says_when_it_was_tried_last() -> None:
+    world, views = alive(make_node("a"), make_pod("p").requests(cpu="9"))
+    world.tried()
+    world.now = 600.0
+    world.see(make_node("b").capacity(cpu="1"))
+    world.scheduler.flush_leftovers()
+    world.tried()
+    world.now = 629.0
+    waiting = views.pending.find("default/p")
+    assert waiting is not None
+    line = views.pending.line(waiting)
+    assert (line.waits_seconds, line.tried_seconds) == (629.0, 29.0)
+    (group,) = views.pending.groups().groups
+    assert group.longest_wait_seconds == 629.0
+
+
+def test_a_pod_that_is_older_than_the_queue_waits_since_its_creation() -> None:
+    pod = make_pod("p").requests(cpu="9").build()
+    pod = replace(pod, metadata=replace(pod.metadata, creation_timestamp="1970-01-01T00:10:00Z"))
+    world, views = alive(make_node("a"), pod)
+    world.tried()
+    (group,) = PendingModel(views.observed, now=lambda: 1000.0).groups().groups
+    assert group.longest_wait_seconds == 400.0
+
+
+def test_pods_of_one_workload_are_one_card_whatever_else_speaks_against_some_nodes() -> None:
+    """After a change of the cluster some were tried anew, and the others not yet."""
+    web = [make_pod(f"web-{i}").requests(cpu="9").owned_by("ReplicaSet", "web") for i in range(3)]
+    other = make_pod("api-0").requests(cpu="9").owned_by("ReplicaSet", "api")
+    world, views = alive(make_node("a"), web[0], web[1], other)
+    for _ in range(3):
+        world.tried()
+    world.see(make_node("b").taint("team", "x"))
+    world.see(web[2])
+    world.tried()
+    found = views.pending.groups().groups
+    assert [(group.workload, group.title, group.pods) for group in found] == [
+        (("default", "ReplicaSet", "web"), "Insufficient cpu", 3),
+        (("default", "ReplicaSet", "api"), "Insufficient cpu", 1),
+    ]

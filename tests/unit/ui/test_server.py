@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientResponse, ClientSession, CookieJar
+from tests.device_builders import device, make_class, make_slice
 from tests.shown_page import TOKEN, page_of
 from yarl import URL
 
 from kubesched.http.access import ExposedError
 from kubesched.testing import make_node, make_pod
+from kubesched.ui import views as page_views
+from kubesched.ui.model import headroom as headroom_model
 from kubesched.ui.server import PageServer
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -163,3 +166,29 @@ def test_page_is_not_served_where_others_could_read_along() -> None:
 
     with pytest.raises(ExposedError):
         PageServer(still(make_node("a")).observed, host="0.0.0.0")
+
+
+def test_headroom_that_takes_long_is_counted_to_the_end_behind_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices are allocated by search: the first answer is the least that is known, a later one is all."""
+    monkeypatch.setattr(headroom_model, "_SECONDS", -1.0)
+    monkeypatch.setattr(page_views, "LONGEST", 0.0)
+    slices = [make_slice(name, *(device(f"g{i}") for i in range(4))) for name in ("a", "b")]
+    pod = make_pod("p").requests({"example.com/gpu": 1}).on("a")
+    gpus = make_class("gpu", resource="example.com/gpu")
+    objects = (make_node("a").build(), make_node("b").build(), gpus, *slices, pod.build())
+
+    async def run() -> tuple[tuple[int, bool], tuple[int, bool]]:
+        async with page_of(objects) as server, ClientSession(headers=BEARER) as client:
+
+            async def room() -> tuple[int, bool]:
+                async with client.get(f"http://127.0.0.1:{server.port}/api/headroom") as response:
+                    (found,) = (await response.json())["rooms"]
+                    return found["more"], found["atLeast"]
+
+            first = later = await room()
+            async with asyncio.timeout(30):
+                while later[1]:
+                    later = await room()
+            return first, later
+
+    assert asyncio.run(run()) == ((1, True), (8, False))

@@ -13,7 +13,7 @@ from kubesched.ask.edits import EditError, SetWeight
 from kubesched.ask.targets import RequestError
 from kubesched.ask.what_if.what_if import AddedNodes, PageWhatIfQuestion, configuration_with
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.node_map import WhatIfView, what_if_view
+from kubesched.ui.model.what_if import WhatIfView, what_if_view
 from kubesched.ui.views import PageViews
 
 CLUSTER = (
@@ -40,10 +40,12 @@ def test_drained_pods_move_or_wait_and_the_cluster_stays_as_it_is() -> None:
     assert views.map.version == version
 
 
-def test_node_that_is_lost_is_on_one_of_the_maps_only() -> None:
-    found = asked(still(*CLUSTER), lose=("topology.kubernetes.io/zone=a",), group="topology.kubernetes.io/zone")
+def test_node_that_is_deleted_is_on_one_of_the_maps_only_and_one_that_is_lost_on_both() -> None:
+    zone, group = ("topology.kubernetes.io/zone=a",), "topology.kubernetes.io/zone"
+    found = asked(still(*CLUSTER), gone=zone, group=group)
     assert found.before.names == ["node-1", "node-2"]
     assert (found.after.names, found.after.groups) == (["node-2"], ["b"])
+    assert asked(still(*CLUSTER), lose=zone, group=group).after.names == ["node-1", "node-2"]
 
 
 def test_added_nodes_give_pods_that_wait_a_place() -> None:

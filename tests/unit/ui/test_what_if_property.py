@@ -72,7 +72,7 @@ def of_command(file: str, question: Json) -> Json:
     options = [f"--{name}={text}" for name in ("drain", "lose") for text in question[name]]
     options += [f"--add={each['count']}:like={each['like']}" for each in question.get("add", ())]
     options += ["--anew"] if question["anew"] else []
-    result = CliRunner().invoke(command, ["what-if", "-f", file, "-o", "json", *options])
+    result = CliRunner().invoke(command, ["what-if", "-f", file, "-o", "json", "--release=1.36", *options])
     if result.exit_code:
         return {"errors": [line.split(": ", 1)[1] for line in result.output.splitlines()]}
     found: Json = json.loads(result.output)

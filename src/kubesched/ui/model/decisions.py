@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class DecisionEntry:
     milliseconds: float | None = None
     cause: str = ""
     """Of the reasons the one by which pending pods are grouped (`main_reason`)."""
+    times: int = 1
+    """How many attempts in a row ended like this one, the last of them."""
+    first: float | None = None
+    """When the first of several did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,19 @@ def _as_entry(noted: NotedDecision) -> DecisionEntry:
     return DecisionEntry(number, at, pod, priority, "bound", node, text, attempt, milliseconds=in_milliseconds(seconds))
 
 
+def _appended(known: tuple[NotedDecision, ...], entry: NotedDecision) -> tuple[NotedDecision, ...]:
+    """One more attempt at a pod; one that ended like the last takes its place, and counts it."""
+    last = known[-1]
+    if isinstance(last, DecisionEntry) and isinstance(entry, DecisionEntry) and _ending(last) == _ending(entry):
+        first = last.at if last.first is None else last.first
+        return (*known[:-1], replace(entry, times=last.times + 1, first=first))
+    return (*known[1 - _ATTEMPTS_OF_A_POD :], entry)
+
+
+def _ending(entry: DecisionEntry) -> tuple[str, str, str]:
+    return entry.outcome, entry.node, entry.text
+
+
 def in_milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds * 1e3, 3)
 
@@ -124,7 +141,7 @@ class EntryLog:
         self.outcomes[outcome] += 1
         self._last.append(entry)
         known = self._of_pods.pop(pod, None)
-        self._of_pods[pod] = (entry,) if known is None else (*known[1 - _ATTEMPTS_OF_A_POD :], entry)
+        self._of_pods[pod] = (entry,) if known is None else _appended(known, entry)
         if len(self._of_pods) > _PODS:
             self._of_pods.popitem(last=False)
 
@@ -281,7 +298,7 @@ class SeenDecisions(EntryLog, SchedulerListener):
             self._see(new, "unschedulable", "", message)
 
     def _see(self, pod: Pod, outcome: str, node: str, text: str) -> None:
-        attempt = len(self.of(pod.key)) + 1
+        attempt = sum(entry.times for entry in self.of(pod.key)) + 1
         entry = DecisionEntry(self.number + 1, self._clock(), pod.key, pod.priority, outcome, node, text, attempt)
         self.note(pod.key, outcome, entry)
 

@@ -1,10 +1,11 @@
-"""The node map: all nodes as packed columns, and which of them changed since; before and after a what-if."""
+"""The node map: all nodes as packed columns, and which of them changed since."""
 
 from __future__ import annotations
 
 import base64
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,6 @@ import numpy.typing as npt
 from kubesched.api.node import Node
 from kubesched.api.requests import PODS
 from kubesched.api.well_known import ZONE
-from kubesched.ask.what_if.answer import ClusterOutcome, WhatIfAnswer
-from kubesched.ask.what_if.what_if import WhatIfOutcome
 from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Rows
@@ -31,13 +30,16 @@ _OWN_TAINTS = "node.kubernetes.io/"
 _MOST_VALUES = 400
 _MOST_KEYS = 40
 _MOST_CHANGED = 4_000
+_NEW_NAMES = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
 _POOLS = ("nodepool", "node-pool", "nodegroup", "node-group", "pool", "instance-type")
 
 
 Version = tuple[int, int]
 """Positions in the logs of all changes and of changes of node objects."""
-_ROWS = 500
-"""Of longer lists the first are shown; the file has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,12 @@ class NodeMapModel:
                 known = values.setdefault(key, Counter())
                 if len(known) <= _MOST_VALUES:
                     known[value] += 1
-        found = [LabelKey(k, sum(v.values()), len(v)) for k, v in values.items() if len(v) <= _MOST_VALUES]
+        live = sum(node is not None for node in self._table.nodes)
+        found = [
+            LabelKey(key, sum(counts.values()), len(counts))
+            for key, counts in values.items()
+            if len(counts) <= _MOST_VALUES and _tells_apart(key, counts, live) and not _is_old_name(key, values)
+        ]
         found.sort(key=lambda label: (_rank(label), -label.nodes, label.key))
         return found[:_MOST_KEYS]
 
@@ -180,6 +187,17 @@ def default_group(keys: list[LabelKey]) -> str:
     return next((label.key for label in keys if label.key == ZONE), "")
 
 
+def _tells_apart(key: str, counts: Counter[str], nodes: int) -> bool:
+    """Whether a label makes groups: not one of all nodes, nor one for every node."""
+    return key == ZONE or ((len(counts) > 1 or 0 < counts.total() < nodes) and (len(counts) < nodes or nodes < 3))
+
+
+def _is_old_name(key: str, known: Mapping[str, object]) -> bool:
+    """Whether another label says the same under the name that it has today."""
+    new = _NEW_NAMES.get(key) or key.removeprefix("beta.")
+    return new != key and new in known
+
+
 def _rank(label: LabelKey) -> int:
     if label.key == ZONE:
         return 0
@@ -196,52 +214,3 @@ def _shares(requested: npt.NDArray[np.int64], allocatable: npt.NDArray[np.int64]
 
 def _packed(column: UInt8) -> str:
     return base64.b64encode(column.tobytes()).decode()
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIfView:
-    """The answer as the page shows it."""
-
-    before: NodeMap
-    after: NodeMap
-    difference: WhatIfAnswer
-    """Long lists are cut."""
-    moved: int
-    placed: int
-    waiting: int
-    gone: int
-    evicted: int
-
-
-def what_if_view(outcome: WhatIfOutcome, group: str) -> WhatIfView:
-    """The answer to show; `group` is the label by which the maps are grouped."""
-    before, after, found = outcome
-    shown = replace(
-        found,
-        moved=found.moved[:_ROWS],
-        placed=found.placed[:_ROWS],
-        waiting=found.waiting[:_ROWS],
-        gone=found.gone[:_ROWS],
-        evictions=found.evictions[:_ROWS],
-        workloads=found.workloads[:_ROWS],
-    )
-    return WhatIfView(
-        before=_map(before, group),
-        after=_map(after, group),
-        difference=shown,
-        moved=len(found.moved),
-        placed=len(found.placed),
-        waiting=len(found.waiting),
-        gone=len(found.gone),
-        evicted=sum(len(each.victims) for each in found.evictions),
-    )
-
-
-def _map(side: ClusterOutcome, group: str) -> NodeMap:
-    state = ClusterState()
-    for node in side.nodes.values():
-        state.apply(node)
-    for pod, _ in side.pods.values():
-        if pod.spec.node_name:
-            state.apply(pod)
-    return NodeMapModel(state).whole(group)

@@ -1,132 +1,33 @@
-"""One node for the page: what it has and what is left, its pods and devices, who would fit; and room in the cluster."""
+"""One node for the page: what it has and what is left, its pods and devices, who would fit."""
 
 from __future__ import annotations
 
 import base64
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.devices import ResourceSlice
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kubesched.api.requests import PODS
+from kubesched.ask.headroom import has_headroom
 from kubesched.framework.decision_view import DecisionView
 from kubesched.plugins.shared.devices.pools import newest
-from kubesched.state.columns import Bool, Float, Int64, ResourceIds
-from kubesched.state.facts import PodFacts
+from kubesched.state.columns import Float, Int64, ResourceIds
 from kubesched.state.pods import PlacedPod
+from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.node_map import flags_of
-from kubesched.ui.model.observed import ObservedCluster, one_more
+from kubesched.ui.model.observed import ObservedCluster
+from kubesched.ui.model.owners import WorkloadName, owner_of, phase_of
 from kubesched.ui.model.pending import PendingModel
+from kubesched.ui.model.usage import rounded_amount
 
-_SHAPES = 6
-_PLENTY = 1_000_000
-_UNITS = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
-_FACTS: Callable[[PlacedPod], PodFacts] = attrgetter("facts")
 PAGE = 100
 _WORKLOADS = 8
 _KINDS = 12
 _MOST_SLICED = 300
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadRoom:
-    """How many more of a kind of pod there is room for on the nodes that would take one now.
-
-    By resources and the number of pods alone: what copies do to each other (spread, anti-affinity) is not counted.
-    """
-
-    workload: str
-    example: str
-    running: int
-    more: int
-    at_least: bool
-    """Whether there may be room for more: devices are allocated by search, so only one per node is counted."""
-    nodes: int
-    """Nodes that would take one."""
-    requests: dict[str, str]
-
-
-class HeadroomModel:
-    """Counts room on columns."""
-
-    def __init__(self, observed: ObservedCluster) -> None:
-        self._observed = observed
-
-    def rooms(self) -> list[WorkloadRoom]:
-        """For the workloads with most pods."""
-        placed = [each for each in self._observed.state.pods.at if each is not None]
-        counts = Counter(map(_FACTS, placed))
-        one = {each.facts: each.pod for each in reversed(placed)}
-        common: dict[str, PodFacts] = {}
-        for facts, _ in counts.most_common():  # a workload that is being rolled out has pods of two kinds
-            common.setdefault(workload_of(one[facts]), facts)
-            if len(common) == _SHAPES:
-                break
-        return [self._room(one[facts], facts, counts[facts]) for facts in common.values()]
-
-    def per_row(self, facts: PodFacts) -> Int64:
-        """How many more pods with these facts each row has room for."""
-        table = self._observed.state.nodes
-        size = table.size
-        left: Int64 = np.maximum(table.allowed_pods[:size] - table.pod_count[:size], 0)
-        for name, wanted, _ in facts.amounts:
-            if wanted > 0:
-                resource = table.resources.get(name)
-                if resource is None:  # no node offers it: devices serve it, or nothing does
-                    return np.zeros(size, dtype=np.int64)
-                free = table.allocatable[resource, :size] - table.requested[resource, :size]
-                left = np.minimum(left, np.maximum(free, 0) // wanted)
-        left[left > _PLENTY] = _PLENTY
-        return left
-
-    def requests(self, facts: PodFacts) -> dict[str, str]:
-        return {name: rounded_amount(name, amount) for name, amount, _ in facts.amounts if amount}
-
-    def _room(self, pod: Pod, facts: PodFacts, running: int) -> WorkloadRoom:
-        fits = self._fitting(pod)
-        left = self.per_row(facts)
-        nodes = 0 if fits is None else int(np.count_nonzero(fits))
-        at_least = nodes > 0 and (bool(pod.spec.resource_claims) or not left[fits].all())
-        more = nodes if at_least or fits is None else int(left[fits].sum())
-        return WorkloadRoom(workload_of(pod), pod.key, running, more, at_least, nodes, self.requests(facts))
-
-    def _fitting(self, pod: Pod) -> Bool | None:
-        """The rows that would take one more; None if no row would."""
-        decision = self._observed.decide(one_more(pod))
-        outcome = decision.trace.filter_outcome if decision is not None else None
-        if outcome is None:
-            return None
-        state = self._observed.state
-        return outcome.feasible[: state.nodes.size] & state.nodes.live[: state.nodes.size]
-
-
-def workload_of(pod: Pod) -> str:
-    """What manages the pod, or the pod itself: `shop/web`. The hash in the name of a ReplicaSet says nothing."""
-    owner = pod.metadata.controller
-    if owner is None:
-        return pod.key
-    name = owner.name
-    hashed = pod.metadata.labels.get("pod-template-hash")
-    if hashed and name.endswith(f"-{hashed}"):
-        name = name.removesuffix(f"-{hashed}")
-    return f"{pod.namespace}/{name}"
-
-
-def rounded_amount(resource: str, amount: int) -> str:
-    """An amount in the units of the node table, with at most one digit after the point."""
-    if resource == CPU:
-        return f"{amount}m" if amount % 1000 else str(amount // 1000)
-    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
-        for size, unit in _UNITS:
-            if abs(amount) >= size:
-                return f"{amount / size:.1f}".removesuffix(".0") + unit
-    return str(amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +39,9 @@ class NodeResource:
     requested: str
     left: str
     share: float
+    used: str | None = None
+    """Where it is measured."""
+    used_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +53,8 @@ class PodOnNode:
     shares: dict[str, float]
     assumed: bool
     terminating: bool
+    workload: str
+    phase: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +80,13 @@ class PendingKind:
 
 @dataclass(frozen=True, slots=True)
 class MoreOf:
-    """A workload with pods here: how many they are, and for how many more there is room, by resources alone."""
+    """A workload with pods here: how many they are, and how many more fit here, if all of them come here."""
 
-    workload: str
+    workload: WorkloadName
     example: str
     count: int
     more: int
+    at_least: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +113,8 @@ class NodePage:
 class Slices:
     """The pods of some nodes as slices: where a node has more than can be seen, the largest."""
 
-    rows: dict[int, list[tuple[str, str]]]
-    """Names, and shares of each resource as bytes in base64."""
+    rows: dict[int, list[tuple[str, str, str, str]]]
+    """Names, workloads, phases, and shares of each resource as bytes in base64."""
     resources: list[str]
 
 
@@ -250,16 +157,20 @@ class NodeModel:
         table = self._state.nodes
         offered = [name for name, i in table.resources.items() if table.allocatable[i, : table.size].any()]
         ids = np.array([table.resources[name] for name in offered], dtype=np.intp)
-        found: dict[int, list[tuple[str, str]]] = {}
+        found: dict[int, list[tuple[str, str, str, str]]] = {}
         for row in (row for row in rows[:_MOST_SLICED] if 0 <= row < table.size and table.live[row]):
             offer = np.maximum(table.allocatable[ids, row], 1)
-            found[row] = [(p.pod.key, _bytes(self._requests(p, ids) / offer)) for p in self._state.pods.pods_on(row)]
+            found[row] = [
+                (each.pod.key, *_whose(each), _bytes(self._requests(each, ids) / offer))
+                for each in self._state.pods.pods_on(row)
+            ]
         return Slices(found, offered)
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
     def _resources(self, row: int) -> list[NodeResource]:
-        table = self._state.nodes
+        table, report = self._state.nodes, self._observed.usage()
+        usage: Mapping[str, int] = report.nodes.get(table.names[row], {}) if report is not None else {}
         found = []
         for name, i in (*table.resources.items(), (PODS, -1)):
             offered = int(table.allowed_pods[row] if i < 0 else table.allocatable[i, row])
@@ -267,7 +178,9 @@ class NodeModel:
             if offered or taken:
                 share = taken / offered if offered else 1.0
                 texts = [rounded_amount(name, amount) for amount in (offered, taken, offered - taken)]
-                found.append(NodeResource(name, texts[0], texts[1], texts[2], round(share, 4)))
+                found.append(
+                    NodeResource(name, texts[0], texts[1], texts[2], round(share, 4), *_used(usage, name, offered))
+                )
         return found
 
     def _pod(self, placed: PlacedPod) -> PodOnNode:
@@ -278,7 +191,7 @@ class NodeModel:
             if i < len(placed.facts.requests) and placed.facts.requests[i] and offered:
                 shares[name] = round(int(placed.facts.requests[i]) / offered, 4)
         pod = placed.pod
-        return PodOnNode(pod.key, pod.priority, shares, placed.assumed, pod.is_terminating)
+        return PodOnNode(pod.key, pod.priority, shares, placed.assumed, pod.is_terminating, *_whose(placed))
 
     def _requests(self, placed: PlacedPod, ids: ResourceIds) -> Int64:
         requests = placed.facts.requests
@@ -307,15 +220,13 @@ class NodeModel:
 
     def _room(self, row: int) -> list[MoreOf]:
         """For the workloads that are largest here."""
-        seen: dict[str, tuple[PlacedPod, int]] = {}
-        for placed in self._state.pods.pods_on(row):
-            name = workload_of(placed.pod)
+        seen: dict[WorkloadName, tuple[PlacedPod, int]] = {}
+        for placed in filter(lambda placed: has_headroom(placed.pod), self._state.pods.pods_on(row)):
+            name = owner_of(placed.pod)
             seen[name] = (placed, seen.get(name, (placed, 0))[1] + 1)
-        largest = sorted(seen.items(), key=lambda item: -item[1][1])[:_WORKLOADS]
-        return [
-            MoreOf(name, placed.pod.key, count, int(self._headroom.per_row(placed.facts)[row]))
-            for name, (placed, count) in largest
-        ]
+        largest, node = sorted(seen.items(), key=lambda item: -item[1][1])[:_WORKLOADS], self._state.nodes.names[row]
+        found = ((name, each, count, self._headroom.of(each.pod, each.facts, node)) for name, (each, count) in largest)
+        return [MoreOf(name, each.pod.key, count, more.more, not more.is_exact) for name, each, count, more in found]
 
     def _waiting(self, row: int) -> list[PendingKind]:
         found = []
@@ -329,6 +240,18 @@ class NodeModel:
             why = "" if fits else status.message if status is not None else decision.message
             found.append(PendingKind(pod.key, count, fits, why))
         return sorted(found, key=lambda kind: (not kind.fits, -kind.count))
+
+
+def _used(usage: Mapping[str, int], name: str, offered: int) -> tuple[str | None, float | None]:
+    if name not in usage:
+        return None, None
+    return rounded_amount(name, usage[name]), round(usage[name] / max(offered, 1), 4)
+
+
+def _whose(placed: PlacedPod) -> tuple[str, str]:
+    """The workload of a pod, by which it is coloured, and its phase."""
+    owner = owner_of(placed.pod)
+    return f"{owner.namespace}/{owner.name}", phase_of(placed.pod, placed.pod.spec.node_name)
 
 
 def _bytes(shares: Float) -> str:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
-from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.pod import Pod
 from kubesched.daemon.shadow import Shadow
 from kubesched.extenders.http_extender import HTTPExtender
 from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.profile import Profile
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.simulate.cluster import ClusterModel, waits
+from kubesched.simulate.cluster import ClusterModel, created_at, waits
 from kubesched.state.cluster import ClusterState
 from kubesched.ui.model.decisions import EntryLog
+from kubesched.ui.model.owners import WantedPods
+from kubesched.ui.model.usage import UsageReport
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class ObservedCluster:
     """Its engine is never the scheduler's own: asking must not draw from its random numbers."""
     clock: Callable[[], float]
     """The clock of the queue, in seconds."""
+    wall_clock: Callable[[], float] | None = None
+    """Seconds since 1970, where objects say when they were made by such a clock."""
     live: bool = False
     """Whether things happen there."""
     queue: SchedulingQueue | None = None
@@ -43,6 +45,10 @@ class ObservedCluster:
     """Whether there is time for questions that take seconds, on copies of the cluster."""
     saying: Callable[[], str] = lambda: ""
     """What a story that plays in the cluster says at this moment."""
+    wanted: Callable[[], Iterable[WantedPods]] | None = None
+    """How many pods workloads want, where the model of the cluster does not have the workloads."""
+    usage: Callable[[], UsageReport | None] = lambda: None
+    """What nodes and pods use, where that is measured."""
     extenders: Sequence[HTTPExtender] = ()
     """Extenders of the scheduler, which the page does not ask."""
 
@@ -59,6 +65,19 @@ class ObservedCluster:
         """All pods by `namespace/name`."""
         return self.cluster.pods
 
+    def node_of(self, pod: Pod) -> str:
+        """The node on which a pod is counted, bound or about to be; empty if it waits."""
+        if pod.spec.node_name:
+            return pod.spec.node_name
+        placed = self.state.placed(pod)
+        return placed.pod.spec.node_name if placed is not None else ""
+
+    def age_of(self, pod: Pod) -> float | None:
+        """Seconds since a pod was made; None where that is not known."""
+        if self.wall_clock is None or not pod.metadata.creation_timestamp:
+            return None
+        return round(max(self.wall_clock() - created_at(pod), 0.0), 1)
+
     @property
     def engine(self) -> Engine:
         return self.cluster.engine
@@ -72,12 +91,3 @@ class ObservedCluster:
         if self.pods_without_node is not None:
             return self.pods_without_node()
         return (pod for pod in self.pods.values() if waits(pod))
-
-
-def one_more(pod: Pod) -> Pod:
-    """A pod like this one that has no node yet. One that has none is asked about itself."""
-    if waits(pod):
-        return pod
-    name = f"{pod.name}-one-more"
-    metadata = replace(pod.metadata, name=name, uid=f"{pod.namespace}/{name}", deletion_timestamp="")
-    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())

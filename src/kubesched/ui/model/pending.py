@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
 from kubesched.api.pod import Pod
 from kubesched.ask.explain.explanation import Cause, cause_of
-from kubesched.framework.events import Action, ClusterEvent
+from kubesched.framework.events import POD_KINDS, Action, ClusterEvent
 from kubesched.framework.groups import group_of
 from kubesched.framework.profile import interests_of
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.simulate.cluster import created_at
 from kubesched.state.facts import PodFacts
 from kubesched.ui.model.observed import ObservedCluster
+from kubesched.ui.model.owners import WorkloadName, owner_of
 
 PAGE = 100
 _EXAMPLES = 4
@@ -52,7 +54,9 @@ class PendingPodLine:
     place: str
     attempts: int
     waits_seconds: float | None
-    """Since it was first seen, or came back from its last attempt."""
+    """Since it was created."""
+    tried_seconds: float | None
+    """Since its last attempt."""
     next_try_seconds: float | None
     """Until its backoff is over."""
     requests: dict[str, str]
@@ -60,9 +64,11 @@ class PendingPodLine:
 
 @dataclass(frozen=True, slots=True)
 class CauseGroup:
-    """Pods that wait for the same reason."""
+    """Pods of a workload that wait for the same reason."""
 
     id: str
+    workload: WorkloadName | None
+    """None for pods that nobody manages, and where pods of several workloads wait together."""
     title: str
     plugins: tuple[str, ...]
     reasons: tuple[tuple[str, int], ...]
@@ -87,10 +93,15 @@ class Pending:
 class _Members:
     """Pods that wait for the same reason."""
 
-    cause: Cause
+    causes: Counter[Cause]
+    """Right after a change of the cluster some were tried since, and are rejected by other plugins besides."""
     pods: list[PendingPod]
     untried: list[QueuedPod] = field(default_factory=list)
     """Pods that had no attempt yet. They may be very many, so they are looked at as little as can be."""
+
+    @property
+    def cause(self) -> Cause:
+        return self.causes.most_common(1)[0][0]
 
     def listed(self, most: int | None = None) -> list[PendingPod]:
         return (self.pods[:most] + [PendingPod(queued.pod, ACTIVE, queued) for queued in self.untried[:most]])[:most]
@@ -99,7 +110,11 @@ class _Members:
         return max(each.pod.priority for part in (self.pods, self.untried) for each in part)
 
     def oldest(self) -> float:
-        return min((*map(_since, self.pods), *(queued.timestamp for queued in self.untried)))
+        return min((*map(_since, self.pods), *(queued.added for queued in self.untried)))
+
+    def created(self) -> float:
+        """When the one was created that was queued first."""
+        return created_at(min(self.pods, key=_since).pod) if self.pods else inf
 
 
 _ITS_TURN = Cause(WAITS_FOR_ITS_TURN)
@@ -108,8 +123,10 @@ _ITS_TURN = Cause(WAITS_FOR_ITS_TURN)
 class PendingModel:
     """Groups pods that wait. Where the scheduler has said why, its word counts; elsewhere the engine is asked."""
 
-    def __init__(self, observed: ObservedCluster) -> None:
+    def __init__(self, observed: ObservedCluster, now: Callable[[], float] = time.time) -> None:
+        """`now` has seconds since 1970, as the creation of pods has."""
         self._observed = observed
+        self._now = now
         self._asked: dict[PodFacts, tuple[float, Cause]] = {}
         """Answers of the engine, and when they were given."""
         self._asked_at = -1
@@ -163,13 +180,21 @@ class PendingModel:
 
     def line(self, waiting: PendingPod) -> PendingPodLine:
         pod, queued, queue = waiting.pod, waiting.queued, self._observed.queue
-        attempts, next_try = 0, None
+        attempts, next_try, tried = 0, None, None
         if queued is not None and queue is not None:
             attempts = queued.attempts
+            tried = round(max(self._observed.clock() - queued.timestamp, 0.0), 1) if attempts else None
             until = queue.backoff_until(queued) if waiting.place == BACKOFF else 0.0
             next_try = round(max(until - self._observed.clock(), 0.0), 1) if until else None
         return PendingPodLine(
-            pod.key, pod.priority, waiting.place, attempts, self._age(waiting), next_try, _requests(pod)
+            pod.key,
+            pod.priority,
+            waiting.place,
+            attempts,
+            self._age(_since(waiting), created_at(pod), is_queued=queued is not None),
+            tried,
+            next_try,
+            requests_of(pod),
         )
 
     def cause_of(self, waiting: PendingPod) -> Cause:
@@ -199,20 +224,20 @@ class PendingModel:
         if queue is not None and not groups:
             untried = [queued for place in queue.places()[ACTIVE] for queued in place if not queued.attempts]
             if untried:
-                found[_ITS_TURN.key] = _Members(_ITS_TURN, [], untried)
+                found[_ITS_TURN.key] = _Members(Counter((_ITS_TURN,)), [], untried)
         for waiting in self.all(tried=not groups):
             group = group_of(waiting.pod, state) if groups else None
             if group is not None:
                 in_groups.setdefault(group.key, []).append(waiting)
                 continue
             cause = self._cause(waiting)
-            members = found.get(cause.key)
-            if members is None:
-                members = found[cause.key] = _Members(cause, [])
+            cause = cause.of_workload(waiting.pod) if cause.reasons else cause
+            members = found.setdefault(cause.key, _Members(Counter(), []))
+            members.causes[cause] += 1
             members.pods.append(waiting)
         for key, pods in in_groups.items():
             cause = self._cause_of_group(key, pods)
-            found[cause.key] = _Members(cause, pods)
+            found[cause.key] = _Members(Counter((cause,)), pods)
         return found
 
     def _cause_of_group(self, key: str, members: list[PendingPod]) -> Cause:
@@ -248,13 +273,13 @@ class PendingModel:
             del self._asked[next(iter(self._asked))]
         return cause
 
-    def _age(self, waiting: PendingPod) -> float | None:
-        return self._seconds_since(_since(waiting), is_queued=waiting.queued is not None)
-
-    def _seconds_since(self, since: float, *, is_queued: bool) -> float | None:
-        """How long a pod waits; not known where time stands still."""
-        is_known = since < inf and (is_queued or self._observed.live)
-        return round(max(self._observed.clock() - since, 0.0), 1) if is_known else None
+    def _age(self, since: float, created: float, *, is_queued: bool) -> float | None:
+        """How long a pod waits: since it was created, or was first queued, whichever is longer ago; unknown where time
+        stands still."""
+        live = self._observed.live
+        ages = [self._now() - created] if live and created < inf else []
+        ages += [self._observed.clock() - since] if is_queued and since < inf else []
+        return round(max(*ages, 0.0), 1) if ages else None
 
     def _group(self, members: _Members) -> CauseGroup:
         cause, pods, untried = members.cause, members.pods, members.untried
@@ -264,13 +289,14 @@ class PendingModel:
             places[ACTIVE] += len(untried)
         return CauseGroup(
             id=_id(cause),
+            workload=owner_of(first[0].pod) if _is_of_workload(cause, first[0].pod) else None,
             title=cause.title,
             plugins=cause.plugins,
             reasons=cause.reasons,
             pods=len(pods) + len(untried),
             places=dict(places),
             highest_priority=members.highest_priority(),
-            longest_wait_seconds=self._seconds_since(members.oldest(), is_queued=first[0].queued is not None),
+            longest_wait_seconds=self._age(members.oldest(), members.created(), is_queued=first[0].queued is not None),
             wakes=self.wakes(cause.plugins, first[0].pod.spec.scheduler_name),
             examples=tuple(waiting.pod.key for waiting in first),
         )
@@ -288,11 +314,15 @@ def _id(cause: Cause) -> str:
     return f"{zlib.crc32(repr(cause.key).encode()):08x}"
 
 
+def _is_of_workload(cause: Cause, pod: Pod) -> bool:
+    return bool(cause.workload) and pod.metadata.controller is not None
+
+
 def _since(waiting: PendingPod) -> float:
-    return waiting.queued.timestamp if waiting.queued is not None else created_at(waiting.pod)
+    return waiting.queued.added if waiting.queued is not None else created_at(waiting.pod)
 
 
-def _requests(pod: Pod) -> dict[str, str]:
+def requests_of(pod: Pod) -> dict[str, str]:
     """The requests of all its containers, as they are written; those of several are too many for a line."""
     found: dict[str, str] = {}
     for container in pod.spec.containers:
@@ -311,7 +341,7 @@ _CHANGES = {
     Action.UPDATE_NODE_ANNOTATION: "annotations",
     Action.UPDATE_NODE_DECLARED_FEATURE: "features",
     Action.UPDATE_POD_LABEL: "labels",
-    Action.UPDATE_POD_SCALE_DOWN: "requests, downward",
+    Action.UPDATE_POD_SCALE_DOWN: "lower requests",
     Action.UPDATE_POD_TOLERATION: "tolerations",
     Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "gates",
     Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "claims",
@@ -330,7 +360,7 @@ def _events_in_words(events: Iterable[ClusterEvent]) -> tuple[str, ...]:
 
 def _noun(kind: str) -> str:
     name = kind.rpartition("/")[2]
-    return {"AssignedPod": "Pod", "UnschedulablePod": "Pod"}.get(name, name)
+    return "Pod" if name in POD_KINDS else name
 
 
 def _verbs(action: Action) -> str:

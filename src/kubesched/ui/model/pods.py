@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kubesched.api.kinds import Object
 from kubesched.api.pod import Pod
 from kubesched.api.yaml import YamlError, documents, dump
+from kubesched.ask.headroom import one_more
 from kubesched.ask.targets import RequestError, RequestObjects
 from kubesched.framework.decision import Outcome
 from kubesched.framework.decision_view import DecisionView, FilterStep, NearMiss, score_at
@@ -21,14 +22,14 @@ from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
 from kubesched.simulate.placement import ProposedEviction, chosen_eviction
 from kubesched.ui.model.decisions import DecisionEntry
-from kubesched.ui.model.nodes import workload_of
-from kubesched.ui.model.observed import ObservedCluster, one_more
+from kubesched.ui.model.observed import ObservedCluster
+from kubesched.ui.model.owners import WorkloadName, owner_of, phase_of
 from kubesched.ui.model.pending import PendingModel, PendingPodLine
 
 MOST_MISSES = 8
 _SCORED = 12
 
-_SHOWN = 12
+_SHOWN = 8
 _MOST_BY_ALIASES = 1 << 18
 _LEFT_OUT = ("nodeName", "volumes")
 """Not for editing: where a pod is, and volumes, whose claims belong to it."""
@@ -146,7 +147,9 @@ class PodView:
     """Everything about one pod."""
 
     pod: str
-    workload: str
+    workload: WorkloadName
+    pod_group: str
+    """The PodGroup that it names."""
     priority: int
     scheduler: str
     phase: str
@@ -172,9 +175,11 @@ class SearchResults:
     """What a search found."""
 
     nodes: tuple[str, ...]
-    pods: tuple[tuple[str, str], ...]
-    """Names, and the nodes they are on."""
+    workloads: tuple[WorkloadName, ...]
+    pods: tuple[tuple[str, str, str], ...]
+    """Names, the nodes they are on, and their phases: those that wait first."""
     more_nodes: int
+    more_workloads: int
     more_pods: int
 
 
@@ -192,17 +197,17 @@ class PodModel:
         pod = observed.pods.get(key)
         if pod is None:
             return None
-        placed = observed.state.placed(pod)
-        node = placed.pod.spec.node_name if placed is not None else pod.spec.node_name
+        placed, node = observed.state.placed(pod), observed.node_of(pod)
         waiting = self._pending.find(key) if not node else None
         cause = self._pending.cause_of(waiting) if waiting is not None else None
         manifest = _manifest_of(pod)
         return PodView(
             pod=pod.key,
-            workload=workload_of(pod),
+            workload=owner_of(pod),
+            pod_group=pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group is not None else "",
             priority=pod.priority,
             scheduler=pod.spec.scheduler_name,
-            phase=pod.status.phase or ("Running" if node else "Pending"),
+            phase=phase_of(pod, node),
             node=node,
             nominated_node=observed.state.nominated.node_of(pod),
             labels=pod.metadata.labels,
@@ -245,25 +250,27 @@ class PodModel:
         return one_more(replace(original, metadata=replace(original.metadata, labels=labels), spec=spec))
 
     def search(self, text: str) -> SearchResults:
-        """Nodes and pods with the text in their names; those whose names begin with it first."""
+        """Nodes, workloads and pods with the text in their names; those whose names begin with it first."""
         wanted = text.strip().lower()
         if not wanted:
-            return SearchResults((), (), 0, 0)
+            return SearchResults((), (), (), 0, 0, 0)
         table = self._observed.state.nodes
         nodes = [name for name, row in table.row_of.items() if wanted in name.lower() and table.live[row]]
+        owned = {owner_of(pod) for pod in self._observed.pods.values() if pod.metadata.controller is not None}
+        workloads = [name for name in owned if wanted in f"{name.namespace}/{name.name}".lower()]
         pods = [pod for key, pod in self._observed.pods.items() if wanted in key.lower()]
         best_nodes = heapq.nsmallest(_SHOWN, nodes, key=lambda name: _rank(name, wanted))
-        best_pods = heapq.nsmallest(_SHOWN, pods, key=lambda pod: _rank(pod.name, wanted))
+        best_workloads = heapq.nsmallest(_SHOWN, workloads, key=lambda name: (_rank(name.name, wanted), name))
+        node_of = self._observed.node_of
+        best_pods = heapq.nsmallest(_SHOWN, pods, key=lambda pod: (bool(node_of(pod)), _rank(pod.name, wanted)))
         return SearchResults(
             tuple(best_nodes),
-            tuple((pod.key, self._node_of(pod)) for pod in best_pods),
+            tuple(best_workloads),
+            tuple((pod.key, node_of(pod), phase_of(pod, node_of(pod))) for pod in best_pods),
             len(nodes) - len(best_nodes),
+            len(workloads) - len(best_workloads),
             len(pods) - len(best_pods),
         )
-
-    def _node_of(self, pod: Pod) -> str:
-        placed = self._observed.state.placed(pod)
-        return placed.pod.spec.node_name if placed is not None else pod.spec.node_name
 
 
 def _rank(name: str, wanted: str) -> tuple[bool, int, str]:

@@ -6,7 +6,7 @@ import { Columns } from "./map/columns.js";
 const REMEMBERED = 200;
 const AGAIN_MS = 1500;
 
-/** @typedef {"map" | "layout" | "decisions" | "queue" | "saying" | "connection" | "refused"} Topic */
+/** @typedef {"about" | "map" | "layout" | "decisions" | "queue" | "saying" | "connection" | "refused"} Topic */
 
 export class Cluster {
   constructor() {
@@ -21,6 +21,8 @@ export class Cluster {
     this.connected = true;
     this.groupBy = "";
     this.now = 0;
+    /** When `now` was heard, in milliseconds. */
+    this.heard = 0;
     this.latest = 0;
     /** @type {Map<Topic, Set<(detail: any) => void>>} */
     this.listeners = new Map();
@@ -88,19 +90,34 @@ export class Cluster {
     for (const listener of this.listeners.get(topic) ?? []) listener(detail);
   }
 
+  /** The moment that is shown. Of a recording it is the one that was chosen; elsewhere time goes on. */
+  time() {
+    return this.about.source === "recording" ? this.now : this.now + (performance.now() - this.heard) / 1000;
+  }
+
+  /** Labels may have come with nodes: grouped as is usual, unless somebody chose otherwise. */
+  async look() {
+    const before = this.about;
+    this.about = await get("api/about");
+    if (this.groupBy === before.groupBy && this.about.groupBy !== before.groupBy) await this.group(this.about.groupBy);
+    this.tell("about");
+  }
+
   /** @param {import("./types").News} news */
   learn(news) {
     this.now = news.now;
+    this.heard = performance.now();
     if (news.again) {
       this.latest = 0;
       this.decisions = [];
       this.tell("decisions", []);
     }
     if (news.map?.reload) {
-      this.group(this.groupBy).catch(() => this.connection(false));
+      this.group(this.groupBy).then(() => this.look()).catch(() => this.connection(false));
     } else if (news.map) {
       const moved = this.columns.change(news.map);
       this.tell(moved ? "layout" : "map", news.map.rows);
+      if (moved && !this.about.labels.length) this.look().catch(() => this.connection(false));
     }
     if (news.decisions?.length) {
       this.latest = news.decisions[news.decisions.length - 1]?.number ?? this.latest;

@@ -1,13 +1,13 @@
-// Colours of the map: cividis, which people with and without colour blindness see alike, and Okabe and Ito's for kinds.
+// Colours: one scale for how full nodes are, and a set for workloads, of which none is on that scale.
 
-const CIVIDIS = [
-  [0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115],
-  [138, 134, 120], [165, 156, 116], [195, 179, 105], [225, 204, 85], [254, 232, 56],
+const ON_DARK = [[31, 41, 55], [38, 70, 94], [35, 110, 117], [66, 152, 112], [150, 190, 72], [253, 224, 71]];
+const ON_LIGHT = [[229, 236, 240], [187, 217, 213], [120, 182, 184], [56, 138, 160], [36, 90, 135], [22, 44, 88]];
+/** Light enough for dark text, in both themes. */
+const WORKLOADS = [
+  "#f4a259", "#bc9ed9", "#e58fb1", "#9aa9e6", "#d98c7a", "#7fc8f8", "#c9a27e", "#d7b4f3", "#f2b5a7", "#a9c1d9", "#e6c35c", "#c4c9a8",
+  "#ffd7e2", "#b3bac6", "#a8d5c8", "#dde58c",
 ];
-/** On white, cividis would shout where nodes are empty: this goes from pale to its dark end. */
-const ON_WHITE = [[234, 239, 245], [190, 206, 224], [131, 164, 200], [66, 112, 163], [20, 66, 118], [0, 34, 78]];
-const KINDS = ["#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#999999"];
-const STEPS = 201;
+const STEPS = 201, KEY = "kubesched-colours", MOST = 400;
 
 export const isDark = () => document.documentElement.dataset["theme"] !== "light";
 
@@ -17,7 +17,7 @@ export const isDark = () => document.documentElement.dataset["theme"] !== "light
  * @returns {string[]}
  */
 export function ramp(dark) {
-  const stops = dark ? CIVIDIS : ON_WHITE;
+  const stops = dark ? ON_DARK : ON_LIGHT;
   /** @type {string[]} */
   const colours = [];
   for (let i = 0; i < STEPS; i++) {
@@ -30,15 +30,38 @@ export function ramp(dark) {
   return colours;
 }
 
-/** @type {Map<string, string>} */
-const given = new Map();
+/** @type {Map<string, number>} */
+let given = new Map();
+try {
+  given = new Map(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
+} catch {
+  // colours that were kept cannot be read: they are given anew
+}
 
-/** A colour for a kind of pod, by its name without what tells pods of one workload apart: the next, when it is new. */
-export function kindColour(/** @type {string} */ pod) {
-  const kind = pod.replace(/(-[a-z0-9]+){1,2}$/, "");
-  const colour = given.get(kind) ?? KINDS[given.size % KINDS.length] ?? "#999";
-  given.set(kind, colour);
-  return colour;
+/**
+ * The colour of a workload, the same whenever and wherever it is shown: by its name, or the next that fewer have.
+ * @param {string} workload `namespace/name`
+ */
+export function workloadColour(workload) {
+  let at = given.get(workload);
+  if (at === undefined) {
+    const uses = new Array(WORKLOADS.length).fill(0);
+    for (const used of given.values()) uses[used]++;
+    const first = hash(workload) % WORKLOADS.length, least = Math.min(...uses);
+    at = first;
+    while (uses[at] > least) at = (at + 1) % WORKLOADS.length;
+    given.set(workload, at);
+    if (given.size > MOST) given.delete(given.keys().next().value ?? "");
+    localStorage.setItem(KEY, JSON.stringify([...given]));
+  }
+  return WORKLOADS[at] ?? "#999";
+}
+
+/** @param {string} text */
+function hash(text) {
+  let found = 2166136261;
+  for (let i = 0; i < text.length; i++) found = Math.imul(found ^ text.charCodeAt(i), 16777619);
+  return found >>> 0;
 }
 
 /** A colour of the style sheet. @param {string} name */

@@ -74,6 +74,14 @@ export function nodeLink(node, name) {
 }
 
 /**
+ * @param {[string, string, string]} workload namespace, kind and name; a pod without an owner is its own
+ * @param {string} [text] @param {string} [name] class
+ */
+export function workloadLink([namespace, kind, own], text, name) {
+  return link(kind === "Pod" ? ["pods", namespace, own] : ["workloads", namespace, kind, own], text ?? `${namespace}/${own}`, name);
+}
+
+/**
  * A panel with a heading.
  * @param {string} title @param {string} name class @param {...(Child | Child[])} children
  */

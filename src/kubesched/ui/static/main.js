@@ -8,6 +8,7 @@ import { searchBox } from "./search.js";
 import { signIn, signOut } from "./sign-in.js";
 import { travelBar } from "./travel.js";
 import { startTheme, switchTheme } from "./theme.js";
+import { listView } from "./views/list.js";
 import { node } from "./views/node.js";
 import { overview } from "./views/overview.js";
 import { pending } from "./views/pending.js";
@@ -15,17 +16,22 @@ import { pod } from "./views/pod.js";
 import { queue } from "./views/queue.js";
 import { shadow } from "./views/shadow.js";
 import { whatIf } from "./views/what-if.js";
+import { workload } from "./views/workload.js";
 import { count } from "./words.js";
 
 const cluster = new Cluster();
+/** A list, or one of its members if the path goes on. @param {string} name @param {import("./router.js").View} one
+ * @returns {import("./router.js").View} */
+const either = (name, one) => (root, route) => (route.path.length > 1 ? one : listView(cluster, name))(root, route);
 /** Views by the first step of the path. */
 const VIEWS = {
   overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), shadow: shadow(cluster),
-  "what-if": whatIf(cluster), pods: pod(cluster), nodes: node(cluster),
+  "what-if": whatIf(cluster), pods: either("pods", pod(cluster)), nodes: either("nodes", node(cluster)),
+  workloads: either("workloads", workload(cluster)),
 };
 /** What is named in the header, by what there is to see. @returns {[string, string][]} */
 const tabs = () => [
-  ["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue"],
+  ["overview", "Overview"], ["pending", "Pending"], ["workloads", "Workloads"], ["pods", "Pods"], ["nodes", "Nodes"], ["queue", "Queue"],
   ...(cluster.about.shadow ? [/** @type {[string, string]} */ (["shadow", "Shadow"])] : []),
   ...(cluster.about.experiments ? [/** @type {[string, string]} */ (["what-if", "What if"])] : []),
 ];

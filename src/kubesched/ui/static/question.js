@@ -1,11 +1,11 @@
 // The question of "what if" in the address, so that it can be sent to somebody.
 
-/** @typedef {{ drain: string[], lose: string[], add: Record<string, number>, weights: Record<string, number>, anew: boolean }} Question */
+/** @typedef {{ drain: string[], lose: string[], gone: string[], add: Record<string, number>, weights: Record<string, number>, anew: boolean }} Question */
 
 /** @param {URLSearchParams} query @returns {Question} */
 export function questionIn(query) {
   return {
-    drain: query.getAll("drain"), lose: query.getAll("lose"),
+    drain: query.getAll("drain"), lose: query.getAll("lose"), gone: query.getAll("gone"),
     add: numbers(query.getAll("add")), weights: numbers(query.getAll("weight")), anew: query.has("anew"),
   };
 }
@@ -15,6 +15,7 @@ export function questionText(question) {
   const query = new URLSearchParams();
   for (const name of question.drain) query.append("drain", name);
   for (const name of question.lose) query.append("lose", name);
+  for (const name of question.gone) query.append("gone", name);
   for (const [name, number] of Object.entries(question.add)) query.append("add", `${number}:${name}`);
   for (const [name, number] of Object.entries(question.weights)) query.append("weight", `${number}:${name}`);
   if (question.anew) query.set("anew", "yes");
@@ -23,7 +24,7 @@ export function questionText(question) {
 
 /** @param {Question} question */
 export function isEmpty(question) {
-  return !question.drain.length && !question.lose.length && !Object.keys(question.add).length && !Object.keys(question.weights).length;
+  return !question.drain.length && !question.lose.length && !question.gone.length && !Object.keys(question.add).length && !Object.keys(question.weights).length;
 }
 
 /** `3:node-7`. @param {string[]} texts @returns {Record<string, number>} */

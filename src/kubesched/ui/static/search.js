@@ -1,4 +1,4 @@
-// Search, with / from anywhere: nodes and pods by name, arrows and Enter to choose.
+// Search, with / from anywhere: workloads, pods and nodes by name, those that wait first; arrows and Enter to choose.
 
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
@@ -10,7 +10,7 @@ const WAIT_MS = 80;
 export function searchBox() {
   const list = h("ul", { id: "found", role: "listbox", "aria-label": "Found", hidden: true });
   const input = h("input", {
-    type: "search", placeholder: "Search pods and nodes   /", "aria-label": "Search pods and nodes", role: "combobox",
+    type: "search", placeholder: "Search   /", "aria-label": "Search workloads, pods and nodes", role: "combobox",
     "aria-expanded": "false", "aria-controls": "found", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false",
   });
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -31,6 +31,7 @@ export function searchBox() {
   };
   const open = (/** @type {string} */ address) => {
     close();
+    input.value = "";
     input.blur();
     go(address);
   };
@@ -46,12 +47,19 @@ export function searchBox() {
       const found = await get(`api/search?q=${encodeURIComponent(text)}`).catch(() => null);
       if (!found) return close();
       const nodes = found.nodes.map((name) => ({ kind: "node", name, address: `#/nodes/${encodeURIComponent(name)}`, more: "" }));
-      const pods = found.pods.map(([name, on]) =>
-        ({ kind: "pod", name, address: `#/pods/${name.split("/").map(encodeURIComponent).join("/")}`, more: on || "waits" }));
-      const rest = found.moreNodes + found.morePods;
-      fill(list, [...nodes, ...pods].map((each, i) => option(each.kind, each.name, each.address, each.more, i)),
-        !nodes.length && !pods.length ? h("li", { class: "empty" }, `No pod and no node has “${text}” in its name.`) : null,
-        rest ? h("li", { class: "empty" }, `and ${count(rest)} more: type on`) : null);
+      const workloads = found.workloads.map(([namespace, kind, name]) =>
+        ({ kind: "workload", name: `${namespace}/${name}`, address: `#/workloads/${[namespace, kind, name].map(encodeURIComponent).join("/")}`, more: kind }));
+      const pods = found.pods.map(([name, on, phase]) =>
+        ({ kind: "pod", name, address: `#/pods/${name.split("/").map(encodeURIComponent).join("/")}`, more: on || phase }));
+      const more = /** @type {[number, string][]} */ ([[found.moreWorkloads, "workloads"], [found.morePods, "pods"], [found.moreNodes, "nodes"]]);
+      const all = [...workloads, ...pods, ...nodes];
+      fill(list, all.map((each, i) => option(each.kind, each.name, each.address, each.more, i)),
+        all.length ? null : h("li", { class: "empty" }, `No workload, pod or node has “${text}” in its name.`),
+        more.map(([number, name]) => (number ? h("li", { class: "empty" },
+          h("a", { href: `#/${name}?text=${encodeURIComponent(text)}`, tabindex: -1, on: { pointerdown: (/** @type {Event} */ event) => {
+            event.preventDefault();
+            open(`#/${name}?text=${encodeURIComponent(text)}`);
+          } } }, `${count(number)} more ${name}`)) : null)));
       list.hidden = false;
       input.setAttribute("aria-expanded", "true");
       choose(0);

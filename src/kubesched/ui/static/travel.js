@@ -48,7 +48,8 @@ export async function travelBar(root, cluster) {
       busy = false;
     }
   };
-  const settle = () => {
+  const settle = async () => {
+    await cluster.look().catch(() => cluster.connection(false));
     note({ at: (line.now - line.begin).toFixed(3) });
     dispatchEvent(new Event("hashchange"));
   };
@@ -83,6 +84,7 @@ export async function travelBar(root, cluster) {
   const at = Number(current().query.get("at") ?? NaN);
   await go(Number.isFinite(at) ? line.begin + at : line.now);
   slider.value = String(Math.round(((line.now - line.begin) / span) * STEPS));
+  await cluster.look();
   await cluster.group(cluster.groupBy);
   show();
 }

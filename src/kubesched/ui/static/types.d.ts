@@ -18,6 +18,7 @@ export interface QueueCounts { active: number; backoff: number; unschedulable: n
 export interface DecisionEntry {
   number: number; at: number; pod: string; priority: number; outcome: string; node: string; text: string;
   attempt: number; plugins: string[]; reasons: [string, number][]; milliseconds?: number | null; cause: string;
+  times: number; first?: number | null;
 }
 export interface News {
   map?: MapChanges; decisions?: DecisionEntry[]; skipped?: number; queue?: QueueCounts; saying?: string; now: number;
@@ -25,15 +26,15 @@ export interface News {
   again?: boolean;
 }
 export interface Room {
-  workload: string; example: string; running: number; more: number; atLeast: boolean; nodes: number; requests: Record<string, string>;
+  workload: WorkloadName; example: string; running: number; more: number; atLeast: boolean; nodes: number; requests: Record<string, string>;
 }
 export interface CauseGroup {
-  id: string; title: string; plugins: string[]; reasons: [string, number][]; pods: number;
+  id: string; workload?: WorkloadName; title: string; plugins: string[]; reasons: [string, number][]; pods: number;
   places: Record<string, number>; highestPriority: number; longestWaitSeconds?: number; wakes: string[];
   examples: string[];
 }
 export interface WaitingPod {
-  pod: string; priority: number; place: string; attempts: number; waitsSeconds?: number; nextTrySeconds?: number;
+  pod: string; priority: number; place: string; attempts: number; waitsSeconds?: number; triedSeconds?: number; nextTrySeconds?: number;
   requests: Record<string, string>;
 }
 export interface Reason { text: string; nodes: number; examples: string[] }
@@ -49,24 +50,25 @@ export interface Verdict {
   funnel: Step[]; silent: number; misses: NearMiss[]; ranking?: Ranking; lead?: Lead; eviction?: Eviction;
 }
 export interface PodView {
-  pod: string; workload: string; priority: number; scheduler: string; phase: string; node: string;
+  pod: string; workload: WorkloadName; podGroup: string; priority: number; scheduler: string; phase: string; node: string;
   nominatedNode: string; labels: Record<string, string>; manifest: any; yaml: string; waiting?: WaitingPod;
   cause: string; wakes: string[]; history: DecisionEntry[]; now: number; verdict?: Verdict;
 }
 export interface ObjectChange { verb: string; apiVersion: string; kind: string; namespace: string; name: string; patch?: unknown; object?: unknown }
-export interface Remedy { steps: { sort: string; text: string }[]; node: string; changes: ObjectChange[] }
+export interface Remedy { steps: { sort: string; text: string }[]; node: string; changes: ObjectChange[]; cost?: string; touches?: string[] }
 export interface Remedies { pod: string; found: Remedy[]; tried: number; exhaustive: boolean }
 export interface PendingGroup {
   why: string; pods: string[]; message: string; pools: { pool: string; nodes: number; places: number }[]; remedies?: Remedies;
 }
 export interface PendingHelp { nodes: number; placed: unknown[]; groups: PendingGroup[]; leftOut: number }
-export interface Resource { name: string; allocatable: string; requested: string; left: string; share: number }
+export interface Resource { name: string; allocatable: string; requested: string; left: string; share: number; used?: string; usedShare?: number }
 export interface PodOnNode {
   pod: string; priority: number; shares: Record<string, number>; assumed: boolean; terminating: boolean;
+  workload: string; phase: string;
 }
 export interface DeviceView { driver: string; pool: string; name: string; claims: string[]; taints: string[] }
 export interface Fit { example: string; count: number; fits: boolean; whyNot: string }
-export interface MoreOf { workload: string; example: string; count: number; more: number }
+export interface MoreOf { workload: WorkloadName; example: string; count: number; more: number; atLeast: boolean }
 export interface NodeView {
   name: string; flags: number; labels: Record<string, string>; taints: string[]; conditions: [string, string][];
   resources: Resource[]; podCount: number; pods: PodOnNode[]; offset: number; nominated: string[];
@@ -103,9 +105,32 @@ export interface WhatIf {
 }
 export interface WhatIfView {
   before: NodeMap; after: NodeMap; difference: WhatIf; moved: number; placed: number; waiting: number; gone: number; evicted: number;
+  workloads: { workload: WorkloadName; moved: number; waiting: number; placed: number; gone: number; evicted: number; reasons: [string, number][] }[];
 }
 export interface Timeline { begin: number; end: number; now: number; decisions: number[]; differences: number }
-export interface Found { nodes: string[]; pods: [string, string][]; moreNodes: number; morePods: number }
-export interface Slices { rows: Record<string, [string, string][]>; resources: string[] }
+/** Namespace, kind, name. */
+export type WorkloadName = [string, string, string];
+export interface Found {
+  nodes: string[]; workloads: WorkloadName[]; pods: [string, string, string][]; moreNodes: number; moreWorkloads: number; morePods: number;
+}
+export interface WorkloadLine {
+  namespace: string; kind: string; name: string; wanted?: number; pods: number; phases: Record<string, number>; nodes: number; priority: number;
+  requests: Record<string, string>;
+}
+export interface WorkloadView {
+  line: WorkloadLine; zones: [string, number][]; nodes: [string, number][]; causes: [string, number][];
+  refusal?: string; budgets: { name: string; says: string; allowed: number }[]; usage: Record<string, string>; requested: Record<string, string>;
+  example: string; manifest: any; yaml: string; room?: Room; verdict?: Verdict; members: [string, string, string][];
+}
+export interface NodeLine {
+  name: string; zone: string; states: string[]; pods: number; requested: Record<string, number>; used: Record<string, number>;
+}
+export interface PodLine {
+  pod: string; kind: string; workload: string; phase: string; node: string; priority: number; requests: Record<string, string>;
+  used: Record<string, string>; ageSeconds?: number;
+}
+export interface Listing<T> { total: number; offset: number; rows: T[]; states: [string, number][]; namespaces: string[] }
+/** Of each pod its name, workload, phase, and shares in base64. */
+export interface Slices { rows: Record<string, [string, string, string, string][]>; resources: string[] }
 /** A view that is shown: `leave` is called when another takes its place. */
 export interface Shown { leave?: () => void }

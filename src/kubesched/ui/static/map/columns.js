@@ -1,6 +1,8 @@
 // The columns of the node map, unpacked: names, groups, shares per resource and flags, a row per node.
 
 export const LIVE = 1, CORDONED = 2, TAINTED = 4, NOT_READY = 8;
+/** A node that somebody picked on this page. */
+export const CHOSEN = 16;
 export const NOT_OFFERED = 255, FULL = 200;
 export const SCARCEST = "scarcest";
 

@@ -6,6 +6,7 @@ import { go } from "../router.js";
 import { counted, percent, short } from "../words.js";
 import { CORDONED, FULL, NOT_OFFERED, NOT_READY, SCARCEST, TAINTED, bytes } from "./columns.js";
 import { Layout } from "./layout.js";
+import { commonEnding } from "./names.js";
 import { Painter, SLICED } from "./painter.js";
 
 const ARROWS = /** @type {Record<string, [number, number]>} */ ({
@@ -28,7 +29,8 @@ export class NodeMapView {
       tabindex: 0, role: "application", "aria-label": how.label ?? "Map of the nodes", "aria-describedby": "map-help",
     });
     this.tip = h("div", { class: "tip", role: "status", "aria-live": "polite", hidden: true });
-    this.element = h("div", { class: "map" }, this.canvas, this.tip, this.buttons(),
+    this.buttons = this.zoomButtons();
+    this.element = h("div", { class: "map" }, this.canvas, this.tip,
       h("p", { id: "map-help", class: "unseen" }, "Arrow keys move from node to node, Enter opens one, + and - zoom."));
     this.painter = new Painter(this.canvas);
     this.painter.slices = !how.label;
@@ -37,6 +39,10 @@ export class NodeMapView {
     this.pending = 0;
     /** @type {Map<number, import("./painter.js").Slice[]>} */
     this.slices = new Map();
+    /** @type {Set<number>} rows whose slices are to be asked for again */
+    this.outdated = new Set();
+    /** Called when pods come into sight or go. @type {() => void} */
+    this.onSlices = () => {};
     /** @type {Map<number, PointerEvent>} */
     this.pointers = new Map();
     this.dragged = 0;
@@ -54,6 +60,7 @@ export class NodeMapView {
   /** @param {string} resource */
   colourBy(resource) {
     this.resource = resource;
+    this.slices.clear(); // the shares that pods have are those of one resource
     this.renew();
   }
 
@@ -90,9 +97,10 @@ export class NodeMapView {
     if (width !== this.painter.width || height !== this.painter.height) this.painter.resize(width, height);
     const before = this.camera;
     this.layout = new Layout(this.cluster.columns, width - 16, height - 12);
-    this.slices.clear();
+    this.painter.ending = commonEnding(this.cluster.columns.names);
+    if (keep) this.slices.clear(); // rows may be other nodes
     this.fit();
-    if (keep && before.k > 1.01) this.camera = before;
+    if (before.k > 1.01) this.camera = before; // what somebody looks at stays in sight
     this.renew();
   }
 
@@ -103,7 +111,7 @@ export class NodeMapView {
   /** @param {number[]} rows */
   changed(rows) {
     if (!this.layout) return;
-    for (const row of rows) this.slices.delete(row);
+    for (const row of rows) this.outdated.add(row); // their pods are shown until the news of them has come
     this.painter.update(this.layout, this.cluster.columns, rows, this.resource, this.slices);
     this.draw();
     this.slice();
@@ -113,6 +121,16 @@ export class NodeMapView {
     this.painter.drawn = null;
     this.draw();
     this.slice();
+  }
+
+  /** Whether cells are large enough to show pods. */
+  get isSliced() {
+    return !this.how.label && !!this.layout && this.layout.side * this.camera.k >= SLICED;
+  }
+
+  /** Whether they nearly are: the legend of pods must not come and go with the height that it takes from the map. */
+  get isNearlySliced() {
+    return !this.how.label && !!this.layout && this.layout.side * this.camera.k >= SLICED * 0.75;
   }
 
   draw() {
@@ -129,36 +147,60 @@ export class NodeMapView {
   /** Ask for the pods of nodes that are large enough to show them. */
   slice() {
     clearTimeout(this.slicing);
-    // Only of the cluster as it is the server knows the pods of a row.
-    if (this.how.label || !this.layout || this.layout.cell * this.camera.k < SLICED) return;
+    this.onSlices();
+    if (!this.isSliced) return; // and only of the cluster as it is the server knows the pods of a row
     this.slicing = setTimeout(async () => {
-      const rows = this.visible().filter((row) => !this.slices.has(row)).slice(0, MOST_SLICED);
+      const rows = this.visible().filter((row) => !this.slices.has(row) || this.outdated.has(row)).slice(0, MOST_SLICED);
       if (!rows.length) return;
       /** @type {import("../types").Slices | null} */
       const found = await get(`api/slices?rows=${rows.join(",")}`).catch(() => null); // the page says so elsewhere
       if (!found) return;
-      for (const row of rows) this.slices.set(row, this.cut(found, row));
+      for (const row of rows) {
+        this.outdated.delete(row);
+        this.slices.set(row, this.cut(found, row));
+      }
       if (this.layout) this.painter.update(this.layout, this.cluster.columns, rows, this.resource, this.slices);
       this.draw();
+      this.onSlices();
     }, 90);
   }
 
-  /** @param {import("../types").Slices} found @param {number} row */
+  /** Pods of a row by workload, the largest first. @param {import("../types").Slices} found @param {number} row */
   cut(found, row) {
     const tightest = this.resource === SCARCEST ? this.cluster.columns.tightest(row).name : this.resource;
     const at = found.resources.indexOf(tightest);
-    return (found.rows[row] ?? [])
-      .map(([pod, text]) => ({ pod, share: (bytes(text)[at] ?? 2) / FULL }))
-      .sort((a, b) => b.share - a.share);
+    /** @type {Map<string, import("./painter.js").Slice>} */
+    const slices = new Map();
+    for (const [, workload, phase, text] of found.rows[row] ?? []) {
+      const share = (bytes(text)[at] ?? 2) / FULL;
+      const slice = slices.get(workload) ?? { workload, pods: [], share: 0 };
+      slice.pods.push({ share, phase });
+      slice.share += share;
+      slices.set(workload, slice);
+    }
+    const order = (/** @type {string} */ phase) => Number(phase === "starting") + 2 * Number(phase === "leaving");
+    for (const slice of slices.values()) slice.pods.sort((a, b) => order(a.phase) - order(b.phase) || b.share - a.share);
+    return [...slices.values()].sort((a, b) => b.share - a.share || (a.workload < b.workload ? -1 : 1));
+  }
+
+  /** The workloads in sight, those with most pods first. */
+  workloads() {
+    /** @type {Map<string, number>} */
+    const found = new Map();
+    if (!this.isSliced) return [];
+    for (const row of this.visible()) {
+      for (const slice of this.slices.get(row) ?? []) found.set(slice.workload, (found.get(slice.workload) ?? 0) + slice.pods.length);
+    }
+    return [...found].sort(([a, most], [b, fewer]) => fewer - most || (a < b ? -1 : 1));
   }
 
   visible() {
     const { layout, camera } = this;
     if (!layout) return [];
-    const size = layout.cell * camera.k;
+    const width = layout.cell.width * camera.k, height = layout.cell.height * camera.k;
     return layout.blocks.flatMap((block) => block.rows).filter((row) => {
       const x = (layout.x[row] ?? 0) * camera.k + camera.x, y = (layout.y[row] ?? 0) * camera.k + camera.y;
-      return x + size > 0 && y + size > 0 && x < (this.painter.width ?? 0) && y < (this.painter.height ?? 0);
+      return x + width > 0 && y + height > 0 && x < (this.painter.width ?? 0) && y < (this.painter.height ?? 0);
     });
   }
 
@@ -253,9 +295,10 @@ export class NodeMapView {
     const { layout, camera } = this;
     if (!layout || this.focus < 0) return;
     const x = (layout.x[this.focus] ?? 0) * camera.k + camera.x, y = (layout.y[this.focus] ?? 0) * camera.k + camera.y;
-    const size = layout.cell * camera.k;
-    const dx = x < 0 ? 20 - x : Math.min((this.painter.width ?? 0) - x - size - 20, 0);
-    const dy = y < 0 ? 20 - y : Math.min((this.painter.height ?? 0) - y - size - 20, 0);
+    const width = layout.cell.width * camera.k, height = layout.cell.height * camera.k;
+    if (camera.k === 1) return;
+    const dx = x < 0 ? 20 - x : Math.min((this.painter.width ?? 0) - x - width - 20, 0);
+    const dy = y < 0 ? 20 - y : Math.min((this.painter.height ?? 0) - y - height - 20, 0);
     if (dx || dy) this.pan(dx, dy);
   }
 
@@ -271,8 +314,8 @@ export class NodeMapView {
     }
     if (row < 0 || !this.layout) return;
     const { x, y, k } = this.camera;
-    const left = event ? event.offsetX : ((this.layout.x[row] ?? 0) + this.layout.cell) * k + x;
-    const top = event ? event.offsetY : ((this.layout.y[row] ?? 0) + this.layout.cell) * k + y;
+    const left = event ? event.offsetX : ((this.layout.x[row] ?? 0) + this.layout.cell.width / 2) * k + x;
+    const top = event ? event.offsetY : ((this.layout.y[row] ?? 0) + this.layout.cell.height / 2) * k + y;
     const width = this.painter.width ?? 0, height = this.painter.height ?? 0;
     this.tip.style.setProperty("--x", `${Math.max(4, Math.min(left + 12, width - this.tip.offsetWidth - 8))}px`);
     this.tip.style.setProperty("--y", `${Math.max(4, Math.min(top + 12, height - this.tip.offsetHeight - 8))}px`);
@@ -294,10 +337,10 @@ export class NodeMapView {
     ];
   }
 
-  buttons() {
+  zoomButtons() {
     const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ act) =>
       h("button", { type: "button", "aria-label": label, title: label, on: { click: act } }, text);
-    return h("div", { class: "map-buttons" },
+    return h("span", { class: "map-buttons" },
       button("+", "Zoom in", () => this.zoom(1.6)),
       button("−", "Zoom out", () => this.zoom(1 / 1.6)),
       button("⤢", "Show all nodes", () => this.zoom(0)));

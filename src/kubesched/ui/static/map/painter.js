@@ -1,14 +1,19 @@
 // Draws nodes on a canvas: first into a buffer that is larger than what is seen, so that panning only copies it.
 
-import { isDark, kindColour, ramp, token } from "../colours.js";
-import { CORDONED, FULL, NOT_OFFERED, NOT_READY, TAINTED } from "./columns.js";
+import { isDark, ramp, token, workloadColour } from "../colours.js";
+import { CHOSEN, CORDONED, FULL, NOT_OFFERED, NOT_READY, TAINTED } from "./columns.js";
+import { count } from "../words.js";
+import { shortened } from "./names.js";
 
 const MARGIN = 0.5;
-const SLICED = 46;
-const NAMED = 72;
-const LEGIBLE = 120;
+/** Sides of cells, in pixels, from which on they show pods, their name, what is in a slice. */
+const SLICED = 40, NAMED = 62, LEGIBLE = 84;
+const HEAD = 18, BAR = 4, INK = "#0b0e12";
+const FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
 /** @typedef {{ x: number, y: number, k: number }} Camera */
+/** Pods of one workload on a node: shares of each, and the phases of those that are not running.
+ * @typedef {{ workload: string, pods: { share: number, phase: string }[], share: number }} Slice */
 
 export class Painter {
   /** @param {HTMLCanvasElement} canvas */
@@ -21,6 +26,8 @@ export class Painter {
     this.drawn = null;
     /** Whether large cells show pods as slices, rather than a colour. */
     this.slices = true;
+    /** What all names end with, and which is left out. */
+    this.ending = "";
     this.dress();
   }
 
@@ -32,7 +39,7 @@ export class Painter {
     this.text = token("--text");
     this.dim = token("--dim");
     this.bad = token("--bad");
-    this.accent = token("--accent");
+    this.chosen = token("--chosen");
     this.line = token("--mark");
     this.drawn = null;
   }
@@ -75,14 +82,19 @@ export class Painter {
   update(/** @type {import("./layout.js").Layout} */ layout, /** @type {import("./columns.js").Columns} */ columns,
     /** @type {Iterable<number>} */ rows, /** @type {string} */ resource, /** @type {Map<number, Slice[]>} */ slices) {
     if (!this.drawn) return;
-    const shares = columns.column(resource);
-    const size = layout.cell * this.drawn.k;
+    const shares = columns.column(resource), { width, height } = this.sides(layout);
     for (const row of rows) {
       const [x, y] = this.corner(layout, row);
       this.inside.fillStyle = this.back ?? "";
-      this.inside.fillRect(Math.round(x), Math.round(y), Math.ceil(size), Math.ceil(size));
-      this.cell(columns, row, x, y, size, shares[row] ?? 0, slices.get(row));
+      this.inside.fillRect(Math.round(x), Math.round(y), Math.ceil(width), Math.ceil(height));
+      this.cell(columns, row, { x, y, width, height }, shares[row] ?? 0, slices.get(row));
     }
+  }
+
+  /** Of a cell, as it is drawn. @param {import("./layout.js").Layout} layout */
+  sides(layout) {
+    const k = this.drawn?.k ?? 1;
+    return { width: layout.cell.width * k, height: layout.cell.height * k };
   }
 
   /** @param {import("./layout.js").Layout} layout @param {import("./columns.js").Columns} columns
@@ -93,8 +105,8 @@ export class Painter {
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.fillStyle = this.back ?? "";
     context.fillRect(0, 0, this.buffer.width, this.buffer.height);
-    const shares = columns.column(resource), size = layout.cell * camera.k;
-    const width = this.buffer.width / scale, height = this.buffer.height / scale;
+    const shares = columns.column(resource), { width: across, height: down } = this.sides(layout);
+    const width = this.buffer.width / scale, height = this.buffer.height / scale, side = Math.min(across, down);
     /** @type {number[][]} rows by colour: setting a colour costs more than a rectangle */
     const byColour = Array.from({ length: FULL + 2 }, () => []);
     /** @type {number[]} */
@@ -102,23 +114,23 @@ export class Painter {
     for (const block of layout.blocks) {
       for (const row of block.rows) {
         const [x, y] = this.corner(layout, row);
-        if (x > width || y > height || x + size < 0 || y + size < 0) continue;
-        if (size >= SLICED || (columns.flags[row] ?? 0) > 1) special.push(row);
+        if (x > width || y > height || x + across < 0 || y + down < 0) continue;
+        if (side >= SLICED || (columns.flags[row] ?? 0) > 1) special.push(row);
         else byColour[colourOf(shares[row] ?? 0)]?.push(row);
       }
     }
-    const inner = size > 4 ? size - 1 : size > 2 ? size - 0.6 : size;
+    const gap = side > 4 ? 1 : side > 2 ? 0.6 : 0;
     byColour.forEach((rows, colour) => {
       if (!rows.length) return;
       context.fillStyle = this.fillOf(colour);
       for (const row of rows) {
         const [x, y] = this.corner(layout, row);
-        context.fillRect(x, y, inner, inner);
+        context.fillRect(x, y, across - gap, down - gap);
       }
     });
     for (const row of special) {
       const [x, y] = this.corner(layout, row);
-      this.cell(columns, row, x, y, size, shares[row] ?? 0, slices.get(row));
+      this.cell(columns, row, { x, y, width: across, height: down }, shares[row] ?? 0, slices.get(row));
     }
   }
 
@@ -134,125 +146,210 @@ export class Painter {
     return colour > FULL ? (this.line ?? "") : (this.ramp?.[colour] ?? "");
   }
 
-  /** One node with its marks. @param {import("./columns.js").Columns} columns @param {number} row @param {number} x
-   * @param {number} y @param {number} size @param {number} share @param {Slice[] | undefined} slices */
-  cell(columns, row, x, y, size, share, slices) {
-    const context = this.inside, flags = columns.flags[row] ?? 0;
-    const inner = size > 4 ? size - 1 : size;
-    context.fillStyle = this.fillOf(colourOf(share));
-    context.globalAlpha = flags & NOT_READY ? 0.35 : 1;
-    if (size >= SLICED && this.slices) this.sliced(columns, row, x, y, size - 4, share, slices);
-    else context.fillRect(x, y, inner, inner);
+  /** One node with its marks. @param {import("./columns.js").Columns} columns @param {number} row
+   * @param {Box} box @param {number} share @param {Slice[] | undefined} slices */
+  cell(columns, row, box, share, slices) {
+    const context = this.inside, flags = columns.flags[row] ?? 0, side = Math.min(box.width, box.height);
+    const gap = side >= SLICED ? 4 : side > 4 ? 1 : 0;
+    const inner = { ...box, width: box.width - gap, height: box.height - gap };
+    const faint = flags & NOT_READY ? 0.45 : 1, named = side >= NAMED;
+    if (side >= SLICED && this.slices) this.sliced(columns, row, inner, share, slices, faint);
+    else {
+      context.fillStyle = named ? this.ground ?? "" : this.fillOf(colourOf(share));
+      context.globalAlpha = named ? 1 : faint;
+      context.fillRect(inner.x, inner.y, inner.width, inner.height);
+      context.globalAlpha = faint;
+      if (named) this.filled(inner, share);
+    }
     context.globalAlpha = 1;
-    if (flags > 1) this.marks(flags, x, y, size >= SLICED && this.slices ? size - 4 : inner);
+    if (named && !this.slices) this.named(columns, row, inner, share, this.text ?? "");
+    if (flags > 1) this.marks(flags, inner, named ? HEAD : 0);
   }
 
-  /** A node with room for its name and its pods. @param {import("./columns.js").Columns} columns @param {number} row
-   * @param {number} x @param {number} y @param {number} size @param {number} share
-   * @param {Slice[] | undefined} slices */
-  sliced(columns, row, x, y, size, share, slices) {
-    const context = this.inside;
-    const head = size >= NAMED ? 15 : 0;
-    context.fillStyle = this.ground ?? "";
-    context.fillRect(x, y, size, size);
-    context.fillStyle = this.fillOf(colourOf(share));
-    context.fillRect(x, y, 4, size);
-    if (head) {
-      context.fillStyle = this.text ?? "";
-      context.font = "11px system-ui, sans-serif";
-      context.textBaseline = "top";
-      context.fillText(columns.names[row] ?? "", x + 9, y + 4, size - 12);
+  /** A large node without its pods: filled from below, as a glass. @param {Box} box @param {number} share */
+  filled(box, share) {
+    const part = share === NOT_OFFERED ? 0 : Math.min(share / FULL, 1), room = box.height - HEAD;
+    this.inside.fillStyle = this.fillOf(colourOf(share));
+    this.inside.fillRect(box.x, box.y + HEAD + room * (1 - part), box.width, room * part);
+  }
+
+  /** The name of a node, and how full it is. @param {import("./columns.js").Columns} columns @param {number} row
+   * @param {Box} box @param {number} share @param {string} colour */
+  named(columns, row, box, share, colour) {
+    const context = this.inside, full = share === NOT_OFFERED ? "" : `${Math.round((share / FULL) * 100)} %`;
+    context.font = `12px ${FONT}`;
+    context.textBaseline = "middle";
+    context.fillStyle = colour;
+    const corner = (columns.flags[row] ?? 0) & TAINTED ? 8 : 0;
+    const wide = box.width >= 2 * NAMED ? context.measureText(full).width + 10 + corner : 0;
+    const name = columns.names[row] ?? "";
+    const short = this.ending && name.endsWith(this.ending) ? name.slice(0, -this.ending.length) : name;
+    context.fillText(shortened(context, short, box.width - 12 - wide), box.x + 6, box.y + HEAD / 2 + 1);
+    if (wide) {
+      context.textAlign = "right";
+      context.fillText(full, box.x + box.width - 6 - corner, box.y + HEAD / 2 + 1);
+      context.textAlign = "left";
     }
-    context.font = "10px system-ui, sans-serif";
-    let top = y + head + 4;
-    const room = size - head - 8;
+  }
+
+  /** A node with room for its name and its pods, which stand on each other as they fill it. @param {import("./columns.js").Columns} columns
+   * @param {number} row @param {Box} box @param {number} share @param {Slice[] | undefined} slices @param {number} alpha */
+  sliced(columns, row, box, share, slices, alpha) {
+    const context = this.inside, named = Math.min(box.width, box.height) >= NAMED - 4, head = named ? HEAD : 2;
+    context.fillStyle = this.ground ?? "";
+    context.fillRect(box.x, box.y, box.width, box.height);
+    if (named) this.named(columns, row, box, share, this.text ?? "");
+    context.fillStyle = this.back ?? "";
+    context.fillRect(box.x + 6, box.y + head, box.width - 12, BAR);
+    context.fillStyle = this.fillOf(colourOf(share));
+    context.fillRect(box.x + 6, box.y + head, (box.width - 12) * Math.min(share === NOT_OFFERED ? 0 : share / FULL, 1), BAR);
+    const top = box.y + head + BAR + 4, bottom = box.y + box.height - 4, room = bottom - top;
+    let low = bottom;
+    context.globalAlpha = alpha;
     for (const slice of slices ?? []) {
       const height = Math.max(slice.share * room, 2);
-      if (top + height > y + size - 3) break;
-      context.fillStyle = kindColour(slice.pod);
-      context.fillRect(x + 9, top, size - 14, Math.max(height - 1, 1));
-      if (size >= LEGIBLE && height >= 11) {
-        context.fillStyle = "#0b0e12";
-        context.textBaseline = "middle";
-        context.save();
-        context.beginPath();
-        context.rect(x + 9, top, size - 18, height);
-        context.clip();
-        context.fillText(slice.pod.slice(slice.pod.indexOf("/") + 1), x + 14, top + height / 2);
-        context.restore();
-      }
-      top += height;
+      if (low - height < top - 2) break;
+      low -= height;
+      this.slice(slice, { x: box.x + 6, y: low, width: box.width - 12, height: Math.max(height - 1, 1) });
     }
   }
 
-  /** @param {number} flags @param {number} x @param {number} y @param {number} size */
-  marks(flags, x, y, size) {
-    const context = this.inside;
-    const thin = Math.max(1, Math.min(size / 14, 4));
-    if (flags & CORDONED) {
-      context.strokeStyle = this.line ?? "";
-      context.lineWidth = thin;
-      context.beginPath();
-      for (const at of size > 10 ? [0.35, 0.7, 1.05, 1.4] : [1]) {
-        context.moveTo(x + Math.max(0, at - 1) * size, y + Math.min(1, at) * size);
-        context.lineTo(x + Math.min(1, at) * size, y + Math.max(0, at - 1) * size);
+  /** The pods of a workload: a line between two, hollow while one starts, hatched while it leaves. @param {Slice} slice @param {Box} box */
+  slice(slice, box) {
+    const context = this.inside, colour = workloadColour(slice.workload);
+    let y = box.y;
+    const all = slice.pods.reduce((sum, pod) => sum + pod.share, 0) || 1;
+    for (const pod of slice.pods) {
+      const height = (pod.share / all) * box.height, gap = height > 5 ? 1 : 0;
+      const hollow = pod.phase === "starting", leaving = pod.phase === "leaving";
+      context.fillStyle = colour;
+      context.globalAlpha *= hollow || leaving ? 0.4 : 1;
+      context.fillRect(box.x, y, box.width, Math.max(height - gap, 0.6));
+      context.globalAlpha /= hollow || leaving ? 0.4 : 1;
+      if (leaving && height > 5) this.hatch({ ...box, y, height: height - gap }, colour);
+      if (hollow && height > 5) {
+        context.strokeStyle = colour;
+        context.lineWidth = 1.2;
+        context.strokeRect(box.x + 0.6, y + 0.6, box.width - 1.2, height - gap - 1.2);
       }
-      context.stroke();
+      y += height;
+    }
+    if (box.width < LEGIBLE - 20 || box.height < 14) return;
+    const pale = slice.pods.every((pod) => pod.phase === "starting" || pod.phase === "leaving");
+    const name = slice.workload.slice(slice.workload.indexOf("/") + 1);
+    context.font = `${box.height > 26 && box.width > 150 ? 13 : 11}px ${FONT}`;
+    context.fillStyle = pale ? this.text ?? "" : INK;
+    context.textBaseline = "middle";
+    const times = slice.pods.length > 1 ? ` ×${slice.pods.length}` : "";
+    const room = box.width - 10 - context.measureText(times).width;
+    const first = slice.pods[0] ? (slice.pods[0].share / all) * box.height : box.height;
+    const middle = box.y + (first >= 14 ? first / 2 : box.height / 2);
+    if (first < 14 && slice.pods.length > 1) { // lines between pods would go through the words
+      context.fillStyle = colour;
+      context.fillRect(box.x + 3, middle - 8, Math.min(context.measureText(name + times).width + 6, box.width - 6), 16);
+      context.fillStyle = INK;
+    }
+    const shown = shortened(context, name, room, true);
+    context.fillText(shown ? shown + times : times.trim(), box.x + 5, middle);
+  }
+
+  /** @param {Box} box @param {string} colour */
+  hatch(box, colour) {
+    const context = this.inside;
+    context.save();
+    context.beginPath();
+    context.rect(box.x, box.y, box.width, box.height);
+    context.clip();
+    context.strokeStyle = colour;
+    context.lineWidth = 1.2;
+    context.beginPath();
+    for (let at = -box.height; at < box.width; at += 6) {
+      context.moveTo(box.x + at, box.y + box.height);
+      context.lineTo(box.x + at + box.height, box.y);
+    }
+    context.stroke();
+    context.restore();
+  }
+
+  /** @param {number} flags @param {Box} box @param {number} head how high the name is, which stays free of lines */
+  marks(flags, box, head) {
+    const context = this.inside, side = Math.min(box.width, box.height), { x, y, width, height } = box;
+    if (flags & CORDONED) {
+      context.globalAlpha = side > 12 ? 0.5 : 0.9;
+      if (side > 12) this.hatch({ ...box, y: y + head, height: height - head }, this.line ?? "");
+      else {
+        context.strokeStyle = this.line ?? "";
+        context.lineWidth = 1;
+        context.beginPath();
+        context.moveTo(x, y + height);
+        context.lineTo(x + width, y);
+        context.stroke();
+      }
+      context.globalAlpha = 1;
     }
     if (flags & TAINTED) {
-      const side = Math.max(size * 0.34, 2.5);
-      context.fillStyle = this.accent ?? "";
+      const corner = Math.min(Math.max(side * 0.3, 2), 9);
+      context.fillStyle = this.line ?? "";
+      context.globalAlpha = side > 12 ? 1 : 0.75;
       context.beginPath();
-      context.moveTo(x + size - side, y);
-      context.lineTo(x + size, y);
-      context.lineTo(x + size, y + side);
+      context.moveTo(x + width - corner, y);
+      context.lineTo(x + width, y);
+      context.lineTo(x + width, y + corner);
       context.fill();
+      context.globalAlpha = 1;
     }
     if (flags & NOT_READY) {
       context.strokeStyle = this.bad ?? "";
-      context.lineWidth = Math.max(1.4, Math.min(size / 9, 3));
+      context.lineWidth = Math.max(1.2, Math.min(side / 12, 2.5));
       context.beginPath();
-      context.rect(x + 0.8, y + 0.8, size - 1.6, size - 1.6);
-      if (size > 7) {
-        context.moveTo(x + size * 0.28, y + size * 0.28);
-        context.lineTo(x + size * 0.72, y + size * 0.72);
-        context.moveTo(x + size * 0.72, y + size * 0.28);
-        context.lineTo(x + size * 0.28, y + size * 0.72);
+      context.rect(x + 0.8, y + 0.8, width - 1.6, height - 1.6);
+      if (side > 7 && side < SLICED) {
+        context.moveTo(x + width * 0.28, y + height * 0.28);
+        context.lineTo(x + width * 0.72, y + height * 0.72);
+        context.moveTo(x + width * 0.72, y + height * 0.28);
+        context.lineTo(x + width * 0.28, y + height * 0.72);
       }
       context.stroke();
+    }
+    if (flags & CHOSEN) {
+      context.strokeStyle = this.chosen ?? "";
+      context.lineWidth = Math.max(1.5, Math.min(side / 10, 3.5));
+      context.strokeRect(x + 1, y + 1, width - 2, height - 2);
     }
   }
 
   /** Names of groups, which stay readable at any zoom. @param {import("./layout.js").Layout} layout @param {Camera} at */
   labels(layout, at) {
     const context = this.context;
-    context.font = "12px system-ui, sans-serif";
+    context.font = `600 12px ${FONT}`;
     context.textBaseline = "bottom";
     for (const block of layout.blocks) {
-      const x = block.x * at.k + at.x, y = (block.y + 16) * at.k + at.y;
+      const x = block.x * at.k + at.x, y = (block.y + 17) * at.k + at.y;
       if (y < -20 || y > (this.height ?? 0) + 20 || x > (this.width ?? 0)) continue;
       const name = block.name || (layout.blocks.length > 1 ? "no such label" : "all nodes");
-      const width = Math.max(block.width * at.k - 4, 40);
-      const shown = `${name}  ${block.rows.length}`;
+      const number = `  ${count(block.rows.length)}`, width = Math.max(block.width * at.k - 4, 40);
+      const shown = shortened(context, name, width - context.measureText(number).width);
       context.fillStyle = this.back ?? "";
-      context.fillRect(x, y - 16, Math.min(context.measureText(shown).width, width), 16);
+      context.fillRect(x, y - 16, Math.min(context.measureText(shown + number).width, width), 16);
+      context.fillStyle = this.text ?? "";
+      context.fillText(shown, x, y);
       context.fillStyle = this.dim ?? "";
-      context.fillText(shown, x, y, width);
+      context.fillText(number, x + context.measureText(shown).width, y);
     }
   }
 
   /** @param {import("./layout.js").Layout} layout @param {Camera} at @param {number} row */
   ring(layout, at, row) {
-    const size = layout.cell * at.k, context = this.context;
+    const width = layout.cell.width * at.k, height = layout.cell.height * at.k, context = this.context;
     context.strokeStyle = this.text ?? "";
     context.lineWidth = 2;
-    const around = size > 4 ? 1 : 2.5;
+    const small = Math.min(width, height) <= 4, around = small ? 2.5 : 1, gap = Math.min(width, height) >= SLICED ? 4 : 1;
     const x = (layout.x[row] ?? 0) * at.k + at.x, y = (layout.y[row] ?? 0) * at.k + at.y;
-    context.strokeRect(x - around, y - around, size - 1 + 2 * around, size - 1 + 2 * around);
+    context.strokeRect(x - around, y - around, width - gap + 2 * around, height - gap + 2 * around);
   }
 }
 
-/** @typedef {{ pod: string, share: number }} Slice */
+/** @typedef {{ x: number, y: number, width: number, height: number }} Box */
 
 /** @param {number} share */
 function colourOf(share) {

@@ -3,10 +3,11 @@
 import { h } from "../dom.js";
 import { percent } from "../words.js";
 
-/** @param {number} share @param {string} [name] class */
-export function bar(share, name = "") {
-  return h("span", { class: `bar ${name}`, role: "img", "aria-label": percent(share) },
-    h("span", { style: { "--share": `${Math.min(share, 1) * 100}%` } }));
+/** @param {number} share @param {string} [name] class @param {number} [used] another share, as a mark on it */
+export function bar(share, name = "", used) {
+  return h("span", { class: `bar ${name}`, role: "img", "aria-label": used === undefined ? percent(share) : `${percent(share)} requested, ${percent(used)} used` },
+    h("span", { style: { "--share": `${Math.min(share, 1) * 100}%` } }),
+    used === undefined ? null : h("i", { style: { "--share": `${Math.min(used, 1) * 100}%` } }));
 }
 
 /**

@@ -3,7 +3,7 @@
 import { h, svg } from "../dom.js";
 import { count } from "../words.js";
 
-const WIDTH = 640, HEIGHT = 170, LEFT = 44, RIGHT = 8, TOP = 8, BOTTOM = 22;
+const HEIGHT = 170, LEFT = 44, RIGHT = 8, TOP = 8, BOTTOM = 22;
 
 /**
  * @param {{ name: string, values: number[] }[]} lines
@@ -11,6 +11,7 @@ const WIDTH = 640, HEIGHT = 170, LEFT = 44, RIGHT = 8, TOP = 8, BOTTOM = 22;
  * @param {string} label what the chart shows
  */
 export function chart(lines, times, label) {
+  const WIDTH = innerWidth < 760 ? 350 : 640; // as wide as it is shown, so that words keep their size
   const last = times[times.length - 1] ?? 0, first = Math.min(times[0] ?? 0, last - 10);
   const top = round(Math.max(1, ...lines.flatMap((line) => line.values)));
   const x = (/** @type {number} */ time) => LEFT + ((time - first) / (last - first || 1)) * (WIDTH - LEFT - RIGHT);
@@ -22,7 +23,7 @@ export function chart(lines, times, label) {
         svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(tick), y2: y(tick), class: "grid" }),
         svg("text", { x: LEFT - 6, y: y(tick) + 4, class: "tick end" }, count(tick)),
       ]).flat(),
-      moments(last - first).map((ago) =>
+      moments(last - first, WIDTH / 100).map((ago) =>
         svg("text", { x: x(last - ago), y: HEIGHT - 6, class: `tick ${ago ? "middle" : "end"}` }, ago ? `−${words(ago)}` : "now")),
       lines.map((line, i) => svg("polyline", {
         class: `line line-${i}`,
@@ -37,9 +38,9 @@ function round(value) {
   for (let unit = 1; ; unit *= 10) for (const step of [2, 4, 10]) if (value <= step * unit) return step * unit;
 }
 
-/** @param {number} span seconds */
-function moments(span) {
-  const step = [5, 10, 30, 60, 120, 300, 600, 1800, 3600].find((each) => span / each <= 6) ?? 7200;
+/** @param {number} span seconds @param {number} most */
+function moments(span, most) {
+  const step = [5, 10, 30, 60, 120, 300, 600, 1800, 3600].find((each) => span / each <= most) ?? 7200;
   return Array.from({ length: Math.floor(span / step) + 1 }, (_, i) => i * step);
 }
 

@@ -1,46 +1,55 @@
 // The difference that changes make: who moves, who waits and why, who is evicted, which budgets break, how full it gets.
 
-import { empty, h, nodeLink, panel, podLink } from "../dom.js";
-import { count, counted, percent, short } from "../words.js";
+import { empty, h, nodeLink, panel, podLink, workloadLink } from "../dom.js";
+import { count, percent } from "../words.js";
 import { table } from "./table.js";
 
 /** @param {import("../types").WhatIfView} view */
 export function difference(view) {
   const it = view.difference;
   const numbers = /** @type {[string, number, boolean][]} */ ([
-    ["move", view.moved, false], ["wait because of it", view.waiting, true], ["find a place", view.placed, false],
-    ["are gone", view.gone, true], ["are evicted by others", view.evicted, true],
+    ["pods move", view.moved, false], ["pods will wait", view.waiting, true], ["pods find a place", view.placed, false],
+    ["pods are gone for good", view.gone, true], ["pods are evicted for others", view.evicted, true],
   ]);
   if (!numbers.some(([, number]) => number)) {
     return [panel("The difference", "difference", empty("No pod is treated otherwise.")), fullness(it)];
   }
   return [
     panel("The difference", "difference", h("dl", { class: "numbers" }, numbers.map(([text, number, bad]) =>
-      h("div", {}, h("dt", {}, text), h("dd", { class: bad && number ? "bad" : null }, count(number)))))),
-    waits(view),
-    h("div", { class: "columns" }, moves("Who moves", it.moved, view.moved), moves("Who finds a place", it.placed, view.placed)),
+      h("div", {}, h("dt", {}, text), h("dd", { class: bad && number ? "bad" : number ? null : "dim" }, count(number)))))),
+    workloads(view),
+    h("div", { class: "columns" }, fullness(it), budgets(it)),
     it.evictions.length ? panel("Who is evicted", "", table(["For", "Node", "Who has to go"],
-      it.evictions.map((each) => [each.preemptor, nodeLink(each.node), each.victims.join(", ")]), "Evictions")) : null,
-    it.gone.length ? panel(`Who is gone for good (${count(view.gone)})`, "", h("p", {}, it.gone.join(", "))) : null,
-    budgets(it), fullness(it),
+      it.evictions.map((each) => [podLink(each.preemptor), nodeLink(each.node), each.victims.join(", ")]), "Evictions")) : null,
+    details("Every pod that moves", it.moved, view.moved), details("Every pod that finds a place", it.placed, view.placed),
+    waits(view),
+    it.gone.length ? h("details", { class: "panel" }, h("summary", {}, `Every pod that is gone for good (${count(view.gone)})`), h("p", {}, it.gone.join(", "))) : null,
   ];
 }
 
-/** By reason. @param {import("../types").WhatIfView} view */
+/** Whom it touches. @param {import("../types").WhatIfView} view */
+function workloads(view) {
+  const number = (/** @type {number} */ value, /** @type {boolean} */ bad) => (value ? h("span", { class: bad ? "bad" : null }, count(value)) : "");
+  return panel("By workload", "by-workload", table(
+    ["Workload", { text: "Wait", right: true }, { text: "Evicted", right: true }, { text: "Gone", right: true }, { text: "Move", right: true },
+      { text: "Placed", right: true }, "Why they wait"],
+    view.workloads.map((each) => [workloadLink(each.workload), number(each.waiting, true), number(each.evicted, true), number(each.gone, true),
+      number(each.moved, false), number(each.placed, false),
+      each.reasons.length ? h("span", {}, each.reasons.map(([reason]) => h("span", { class: "reason" }, reason))) : ""]), "By workload"));
+}
+
+/** @param {import("../types").WhatIfView} view */
 function waits(view) {
-  /** @type {Map<string, import("../types").WhatIf["waiting"]>} */
-  const reasons = new Map();
-  for (const each of view.difference.waiting) reasons.set(each.reason, [...(reasons.get(each.reason) ?? []), each]);
-  if (!reasons.size) return null;
-  return panel(`Who waits${cut(view.difference.waiting.length, view.waiting)}`, "waits", ...[...reasons].map(([reason, pods]) => h("div", { class: "help-group" },
-    h("h3", {}, `${counted(pods.length, "pod")}: ${reason}`),
-    table(["Pod", "Was on", ""], pods.map((each) => [podLink(each.pod), each.fromNode ? nodeLink(each.fromNode) : "", owned(each)]), "Pods that wait"))));
+  const pods = view.difference.waiting;
+  if (!pods.length) return null;
+  return h("details", { class: "panel waits" }, h("summary", {}, `Every pod that waits${cut(pods.length, view.waiting)}`),
+    table(["Pod", "Was on", ""], pods.map((each) => [podLink(each.pod), each.fromNode ? nodeLink(each.fromNode) : "", owned(each)]), "Pods that wait"));
 }
 
 /** @param {string} title @param {import("../types").Moved[]} pods @param {number} all */
-function moves(title, pods, all) {
+function details(title, pods, all) {
   if (!pods.length) return null;
-  return panel(`${title}${cut(pods.length, all)}`, "moves", table(["Pod", "From", "To", ""],
+  return h("details", { class: "panel moves" }, h("summary", {}, `${title}${cut(pods.length, all)}`), table(["Pod", "From", "To", ""],
     pods.map((each) => [podLink(each.pod), each.fromNode ? nodeLink(each.fromNode) : "", nodeLink(each.toNode), owned(each)]), title));
 }
 
@@ -66,7 +75,7 @@ function fullness(it) {
   const change = (/** @type {number | undefined} */ before, /** @type {number | undefined} */ after, /** @type {(n: number) => string} */ text) =>
     `${before === undefined ? "–" : text(before)} → ${after === undefined ? "–" : text(after)}`;
   return panel("How full it gets", "", table(
-    ["Zone", { text: "Nodes", right: true }, { text: "Pods", right: true }, ...names.map((name) => ({ text: short(name), right: true }))],
+    ["Zone", { text: "Nodes", right: true }, { text: "Pods", right: true }, ...names.map((name) => ({ text: name, right: true }))],
     rows.map((zone) => [zone.name, change(zone.nodes.before, zone.nodes.after, count), change(zone.pods.before, zone.pods.after, count),
       ...names.map((name) => change(zone.resources[name]?.before, zone.resources[name]?.after, percent))]), "How full it gets"));
 }

@@ -73,8 +73,24 @@ function remedy(help, pod) {
   const text = help.steps.map((step, i) => (i ? `; and ${step.text.charAt(0).toLowerCase()}${step.text.slice(1)}` : step.text)).join("");
   return h("li", {}, pod ? h("span", { class: "dim" }, "For ", podLink(pod), ": ") : null, `${text}. `,
     text.includes(help.node) ? null : h("span", { class: "dim" }, "It would go to ", nodeLink(help.node), "."),
+    help.cost || help.touches?.length ? h("dl", { class: "harm" }, pair("costs", help.cost), pair("touches", touched(help.touches ?? []))) : null,
     help.changes.length ? h("details", {}, h("summary", {}, "as a change of objects"),
       h("pre", {}, help.changes.map(change).join("\n"))) : null);
+}
+
+/** @param {string} name @param {import("../dom.js").Child | undefined} value */
+function pair(name, value) {
+  return value ? h("div", {}, h("dt", {}, `${name}: `), h("dd", {}, value)) : null;
+}
+
+/** Whom it touches: `Node n1` and `Pod shop/db-0` have a page. @param {string[]} names */
+function touched(names) {
+  if (!names.length) return undefined;
+  return h("span", {}, names.map((name, i) => {
+    const [kind = "", own = ""] = name.split(" ");
+    const shown = kind === "Node" ? nodeLink(own) : kind === "Pod" ? podLink(own) : own;
+    return h("span", {}, i ? ", " : "", `${kind} `, shown);
+  }));
 }
 
 /** @param {import("../types").ObjectChange} change */

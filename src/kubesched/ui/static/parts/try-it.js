@@ -8,10 +8,11 @@ const WAIT_MS = 60;
 const EFFECTS = ["", "NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /**
- * @param {import("../types").PodView} view
+ * @param {Pick<import("../types").PodView, "pod" | "manifest" | "yaml">} view
  * @param {(verdict: import("../types").Verdict, edited: boolean) => void} show
+ * @param {(stale: boolean) => void} stale whether what is shown is not the verdict on what is in the form
  */
-export function tryIt(view, show) {
+export function tryIt(view, show, stale) {
   const manifest = structuredClone(view.manifest);
   const text = h("textarea", { spellcheck: "false", "aria-label": "The pod as YAML", rows: 18, value: view.yaml });
   const said = h("p", { class: "said dim", role: "status" });
@@ -24,6 +25,7 @@ export function tryIt(view, show) {
   const complain = (/** @type {string[]} */ lines) => {
     fill(said, lines.map((line) => h("span", {}, line)));
     said.className = "said bad";
+    stale(true);
   };
   const ask = () => {
     clearTimeout(soon);
@@ -38,6 +40,7 @@ export function tryIt(view, show) {
         if (answer.mistakes.length) return complain(answer.mistakes);
         fill(said, `answered in ${milliseconds(performance.now() - began)}; nothing in the cluster has changed`);
         said.className = "said dim";
+        stale(false);
         show(answer.verdict, true);
       } catch (error) {
         if (mine.signal.aborted) return;
@@ -70,18 +73,33 @@ export function tryIt(view, show) {
 function form(manifest, ask) {
   const spec = manifest.spec;
   const container = (spec.containers ??= [{}])[0] ?? (spec.containers[0] = {});
-  const requests = ((container.resources ??= {}).requests ??= {});
-  const others = Object.keys(requests).filter((name) => name !== "cpu" && name !== "memory");
+  const resources = (container.resources ??= {}), requests = (resources.requests ??= {});
+  const limits = (resources.limits ??= {});
+  const others = [...new Set([...Object.keys(requests), ...Object.keys(limits)])].filter((name) => name !== "cpu" && name !== "memory");
   const several = spec.containers.length > 1 ? ` of container ${container.name}` : "";
-  const resource = (/** @type {string} */ name) => field(`${name}${several}`, String(requests[name] ?? ""), (value) => {
-    if (value) requests[name] = value;
+  const put = (/** @type {string} */ name, /** @type {string} */ value) => {
+    if (value && !(isExtended(name) && Number(value) === 0)) requests[name] = value;
     else delete requests[name];
-  }, ask, name === "cpu" ? "500m" : name === "memory" ? "1Gi" : "1");
-  return h("div", { class: "form" },
-    resource("cpu"), resource("memory"), others.map(resource),
+    if (isExtended(name)) { // what is not divided is limited to what is requested: Kubernetes has it no other way
+      if (requests[name] === undefined) delete limits[name];
+      else limits[name] = requests[name];
+    } else if (limits[name] !== undefined && amount(value) > amount(String(limits[name]))) {
+      limits[name] = value;
+      const shown = form.querySelector(`[data-field="${name} limit"]`);
+      if (shown instanceof HTMLInputElement) shown.value = value;
+    }
+  };
+  const resource = (/** @type {string} */ name) => field(`${name}${several}`, String(requests[name] ?? ""), (value) => put(name, value),
+    ask, name === "cpu" ? "500m" : name === "memory" ? "1Gi" : "1");
+  const limit = (/** @type {string} */ name) => (limits[name] === undefined ? null : field(`${name} limit`, String(limits[name]), (value) => {
+    if (value) limits[name] = value;
+    else delete limits[name];
+  }, ask, "none"));
+  const form = h("div", { class: "form" },
+    resource("cpu"), resource("memory"), limit("cpu"), limit("memory"), others.map(resource),
     field("more of a resource", "", (value) => {
       const [name, amount] = value.split("=");
-      if (name?.includes("/") && amount) requests[name.trim()] = amount.trim();
+      if (name?.includes("/") && amount) put(name.trim(), amount.trim());
     }, ask, "nvidia.com/gpu=1"),
     field("priority", spec.priority === undefined ? "" : String(spec.priority), (value) => {
       delete spec.priorityClassName;
@@ -102,6 +120,19 @@ function form(manifest, ask) {
         // not whole yet: the last affinity that was stands
       }
     }, ask, '{"nodeAffinity": …}'));
+  return form;
+}
+
+/** Whether a resource cannot be promised twice. @param {string} name */
+function isExtended(name) {
+  return name.includes("/") || name.startsWith("hugepages-");
+}
+
+/** A quantity as a number, to compare two of them. @param {string} text */
+function amount(text) {
+  const [, number = "", unit = ""] = /^([\d.]+)([a-zA-Z]*)$/.exec(text.trim()) ?? [];
+  const units = /** @type {Record<string, number>} */ ({ m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40 });
+  return Number(number) * (units[unit] ?? 1);
 }
 
 /** @param {string} name @param {string} value @param {(value: string) => void} set @param {() => void} ask

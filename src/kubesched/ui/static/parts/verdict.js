@@ -1,11 +1,12 @@
 // A verdict: the outcome in a sentence, the funnel of nodes, nearest misses, score bars, and whom preemption would take.
 
 import { h, nodeLink, panel, podLink } from "../dom.js";
-import { count, counted } from "../words.js";
+import { agreeing, count, counted } from "../words.js";
 import { stacked } from "./bars.js";
 import { table } from "./table.js";
 
 /** @typedef {import("../types").Verdict} Verdict */
+const MISSES = 4;
 
 /** The outcome. @param {Verdict} verdict */
 export function headline(verdict) {
@@ -14,7 +15,7 @@ export function headline(verdict) {
   return h("p", { class: `headline ${fits && word === "fits" ? "good" : "bad"}` },
     h("span", { class: "verdict" }, word),
     fits ? h("span", {}, "goes to ", nodeLink(verdict.node), why(verdict)) : h("span", {}, verdict.message || "no node would do"),
-    h("span", { class: "dim" }, ` ${count(verdict.fitting)} of ${counted(verdict.nodes, "node")} fit`),
+    h("span", { class: "dim" }, ` ${count(verdict.fitting)} of ${counted(verdict.nodes, "node")} ${agreeing(verdict.fitting, "fit")}`),
     verdict.gate ? h("span", { class: "gate" }, ` Held back by ${verdict.gate}. Without that:`) : null);
 }
 
@@ -23,7 +24,7 @@ function why(verdict) {
   if (verdict.nominated) return ", where room was made for it";
   if (verdict.fitting === 1) return ", the only node that fits";
   const ties = verdict.ranking?.ties ?? 1;
-  return ties > 1 ? `, drawn among ${count(ties)} equally good ones` : ", the best of those that fit";
+  return ties > 1 ? `, drawn among ${count(ties)} equals` : ", the best of those that fit";
 }
 
 /** @param {Verdict} verdict */
@@ -54,9 +55,10 @@ function reasons(step) {
 /** @param {Verdict} verdict */
 export function misses(verdict) {
   if (!verdict.misses.length) return null;
-  return panel("Nearest misses", "misses", table(["Node", "In the way", "Rejected by"], verdict.misses.map((miss) => [
-    nodeLink(miss.node), miss.text, miss.plugins.join(", "),
-  ]), "Nodes that nearly fit"));
+  const rows = verdict.misses.map((miss) => [nodeLink(miss.node), miss.text, miss.plugins.join(", ")]);
+  const lines = (/** @type {typeof rows} */ some) => table(["Node", "In the way", "Rejected by"], some, "Nodes that nearly fit");
+  return panel("Nearest misses", "misses", lines(rows.slice(0, MISSES)),
+    rows.length > MISSES ? h("details", {}, h("summary", {}, `${count(rows.length - MISSES)} more`), lines(rows.slice(MISSES))) : null);
 }
 
 /** @param {Verdict} verdict */

@@ -1,13 +1,14 @@
 // A node: what is left in each resource and for whom, its pods, its devices one by one, and who would fit.
 
 import { get, path } from "../api.js";
-import { empty, fill, h, panel, podLink } from "../dom.js";
-import { kindColour } from "../colours.js";
+import { empty, fill, h, panel, podLink, workloadLink } from "../dom.js";
+import { workloadColour } from "../colours.js";
 import { CORDONED, NOT_READY, TAINTED } from "../map/columns.js";
 import { often } from "../often.js";
 import { bar } from "../parts/bars.js";
-import { table } from "../parts/table.js";
-import { count, counted, percent, short } from "../words.js";
+import { pager, table } from "../parts/table.js";
+import { count, counted, more, percent } from "../words.js";
+import { phase } from "./list.js";
 
 /**
  * @param {import("../cluster.js").Cluster} cluster
@@ -44,12 +45,14 @@ function facts(view) {
 
 /** @param {import("../types").NodeView} view */
 function resources(view) {
+  const used = view.resources.some((each) => each.used !== undefined);
   return panel("What is left", "", table(
-    ["Resource", "", { text: "Requested", right: true }, { text: "Allocatable", right: true }, { text: "Left", right: true }],
-    view.resources.map((each) => [short(each.name), bar(each.share), each.requested, each.allocatable, each.left]), "Resources"),
+    ["Resource", "", { text: "Requested", right: true }, ...(used ? [{ text: "Used", right: true }] : []), { text: "Allocatable", right: true }, { text: "Left", right: true }],
+    view.resources.map((each) => [each.name, bar(each.share, "", each.usedShare), each.requested, ...(used ? [each.used ?? ""] : []), each.allocatable, each.left]), "Resources"),
+  view.room.length ? h("h3", { class: "small dim" }, "More of these would fit here") : null,
   view.room.length ? h("ul", { class: "rooms-list" }, view.room.map((fit) =>
-    h("li", {}, h("b", { class: fit.more ? null : "none" }, `+${count(fit.more)}`), podLink(fit.example, "name"),
-      h("span", { class: "dim small" }, `${count(fit.count)} of ${fit.workload} here`)))) : null);
+    h("li", {}, h("b", { class: fit.more ? null : "none" }, more(fit)), workloadLink(fit.workload, undefined, "name"),
+      h("span", { class: "dim small" }, `${count(fit.count)} here now${fit.atLeast ? ", at least so many more" : ""}`)))) : null);
 }
 
 /** @param {import("../types").NodeView} view */
@@ -73,19 +76,12 @@ function waiting(view) {
 function pods(view, place, show) {
   if (!view.podCount) return panel("Pods", "", empty("No pod is here."));
   const names = [...new Set(view.pods.flatMap((pod) => Object.keys(pod.shares)))];
-  const turn = (/** @type {number} */ by) => h("button", {
-    type: "button", disabled: place.offset + by < 0 || place.offset + by >= view.podCount,
-    on: { click: () => { place.offset += by; show(); } },
-  }, by < 0 ? "Previous" : "Next");
   return panel("Pods", "", table(
-    ["Pod", { text: "Priority", right: true }, ...names.map((name) => ({ text: short(name), right: true })), ""],
+    ["Pod", "Phase", { text: "Priority", right: true }, ...names.map((name) => ({ text: name, right: true }))],
     view.pods.map((pod) => [
-      h("span", { class: "with-dot", style: { "--dot": kindColour(pod.pod) } }, podLink(pod.pod)),
+      h("span", { class: "with-dot", style: { "--dot": workloadColour(pod.workload) } }, podLink(pod.pod)), phase(pod.assumed ? "arriving" : pod.phase),
       count(pod.priority), ...names.map((name) => (pod.shares[name] === undefined ? "" : percent(pod.shares[name] ?? 0))),
-      pod.terminating ? "leaving" : pod.assumed ? "arriving" : "",
-    ]), "Pods on this node"),
-  view.podCount > view.pods.length ? h("p", { class: "pager" }, turn(-100),
-    `${count(place.offset + 1)} to ${count(place.offset + view.pods.length)} of ${count(view.podCount)}`, turn(100)) : null);
+    ]), "Pods on this node"), pager(place, view.pods.length, view.podCount, show));
 }
 
 /** @param {import("../types").NodeView} view */

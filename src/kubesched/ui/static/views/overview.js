@@ -1,14 +1,14 @@
 // Overview: the node map, and beside it who waits and why, how much room there is, and the decisions as they happen.
 
 import { get } from "../api.js";
-import { empty, fill, h, link, panel, podLink } from "../dom.js";
+import { empty, fill, h, link, panel, workloadLink } from "../dom.js";
 import { SCARCEST } from "../map/columns.js";
 import { legend } from "../map/legend.js";
 import { NodeMapView } from "../map/map.js";
 import { decisionList } from "../parts/decisions.js";
 import { groupOf, note } from "../router.js";
 import { often } from "../often.js";
-import { amounts, count, counted, duration, short } from "../words.js";
+import { amounts, count, counted, duration, more, titles } from "../words.js";
 
 const CAUSES = 6;
 
@@ -25,11 +25,13 @@ export const overview = (cluster) => async (root, route) => {
     return { leave: cluster.on("layout", () => dispatchEvent(new Event("hashchange"))) };
   }
   const map = new NodeMapView(cluster, colour);
-  const key = legend(cluster);
+  const key = legend(cluster, map);
   const causes = h("div", { class: "causes" }), rooms = h("div", { class: "rooms" });
   const decisions = decisionList(cluster, 60);
+  const tools = h("div", { class: "map-controls" }), offer = () => fill(tools, controls(cluster, map));
+  offer();
   fill(root, h("div", { class: "overview" },
-    h("section", { class: "map-panel", "aria-label": "Node map" }, controls(cluster, map), map.element, key.element),
+    h("section", { class: "map-panel", "aria-label": "Node map" }, tools, map.element, key.element),
     h("aside", {},
       panel("Pending, by cause", "", causes),
       panel("Headroom", "", rooms),
@@ -37,7 +39,7 @@ export const overview = (cluster) => async (root, route) => {
   const stops = [
     often(1500, async () => showCauses(causes, await get("api/pending")), (again) => cluster.on("queue", again)),
     often(6000, async () => showRooms(rooms, (await get("api/headroom")).rooms), (again) => cluster.on("map", again)),
-    decisions.stop, key.stop,
+    decisions.stop, key.stop, cluster.on("about", offer),
   ];
   return { leave: () => [...stops, () => map.leave()].forEach((stop) => stop()) };
 };
@@ -46,8 +48,9 @@ export const overview = (cluster) => async (root, route) => {
 function controls(cluster, map) {
   const option = (/** @type {string} */ value, /** @type {string} */ text, /** @type {string} */ chosen) =>
     h("option", { value, selected: value === chosen }, text);
+  const names = titles(cluster.about.labels.map((label) => label.key));
   const group = h("select", { id: "group" },
-    cluster.about.labels.map((label) => option(label.key, `${short(label.key)} (${count(label.values)})`, cluster.groupBy)),
+    cluster.about.labels.map((label) => option(label.key, `${names.get(label.key)} (${count(label.values)})`, cluster.groupBy)),
     option("", "nothing", cluster.groupBy));
   group.addEventListener("change", async () => {
     note({ group: group.value || "none" });
@@ -55,14 +58,14 @@ function controls(cluster, map) {
   });
   const resources = [SCARCEST, ...cluster.columns.shares.keys()];
   const colour = h("select", { id: "colour" }, resources.map((name) =>
-    option(name, name === SCARCEST ? "what is scarcest" : short(name), map.resource)));
+    option(name, name === SCARCEST ? "what is scarcest" : name, map.resource)));
   colour.addEventListener("change", () => {
     note({ colour: colour.value === SCARCEST ? null : colour.value });
     map.colourBy(colour.value);
   });
-  return h("div", { class: "map-controls" },
+  return [
     h("span", {}, h("label", { for: "group" }, "Group by"), group),
-    h("span", {}, h("label", { for: "colour" }, "Colour by"), colour));
+    h("span", {}, h("label", { for: "colour" }, "Colour by"), colour), map.buttons];
 }
 
 /** @param {HTMLElement} root @param {{ pods: number, groups: import("../types").CauseGroup[] }} pending */
@@ -75,7 +78,7 @@ function showCauses(root, pending) {
         h("span", { class: "number" }, count(group.pods)),
         h("span", { class: "bar" }, h("span", { style: { "--share": `${(group.pods / most) * 100}%` } })),
         h("span", { class: "dim small" }, [
-          group.plugins.join(", "),
+          group.workload ? `${group.workload[0]}/${group.workload[2]}` : "", group.plugins.join(", "),
           group.longestWaitSeconds !== undefined ? `for ${duration(group.longestWaitSeconds)}` : "",
         ].filter(Boolean).join(" · "))))),
     h("p", { class: "dim small" }, link(["pending"], `${counted(pending.pods, "pod")} in all`)));
@@ -85,14 +88,8 @@ function showCauses(root, pending) {
 function showRooms(root, rooms) {
   if (!rooms.length) return fill(root, empty("No pod runs yet, so there is nothing to count more of."));
   fill(root, h("ul", { class: "rooms-list" }, rooms.map((room) =>
-    h("li", {}, h("b", { class: room.more ? null : "none" }, `${room.atLeast ? "≥ " : "+"}${count(room.more)}`), podLinkAs(room),
+    h("li", {}, h("b", { class: room.more ? null : "none" }, more(room)), workloadLink(room.workload, undefined, "name"),
       h("span", { class: "dim small" }, `${amounts(room.requests) || "no requests"} · on ${counted(room.nodes, "node")}`)))),
-  h("p", { class: "dim small" }, "More of these would fit, by what nodes have left."));
-}
-
-/** @param {import("../types").Room} room */
-function podLinkAs(room) {
-  const made = podLink(room.example, "name");
-  made.textContent = room.workload;
-  return made;
+  h("p", { class: "dim small" }, "More of these would fit, one after another, by every rule that they obey.",
+    rooms.some((room) => room.atLeast) ? " ≥: at least so many; the rest is being counted." : ""));
 }

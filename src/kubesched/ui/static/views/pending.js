@@ -1,11 +1,11 @@
 // Pending: pods that wait, by reason; the pods of one reason with age, priority, place in the queue and next try.
 
 import { get, path } from "../api.js";
-import { empty, fill, h, link, panel, podLink } from "../dom.js";
+import { empty, fill, h, link, panel, podLink, workloadLink } from "../dom.js";
 import { often } from "../often.js";
 import { helpPanel, pendingHelp } from "../parts/help.js";
-import { table } from "../parts/table.js";
-import { amounts, count, counted, duration } from "../words.js";
+import { pager, table } from "../parts/table.js";
+import { ago, amounts, count, counted, duration } from "../words.js";
 
 /**
  * @param {import("../cluster.js").Cluster} cluster
@@ -38,6 +38,7 @@ function card(group, chosen) {
   return h("article", { class: `card${chosen ? " chosen" : ""}` },
     h("p", { class: "big" }, count(group.pods), h("span", {}, group.pods === 1 ? " pod" : " pods")),
     h("h2", {}, link(["pending", group.id], group.title)),
+    group.workload ? h("p", { class: "whose" }, `${group.workload[1]} `, workloadLink(group.workload)) : null,
     group.reasons.length ? h("ul", { class: "reasons" }, group.reasons.slice(0, 5).map(([text, nodes]) =>
       h("li", {}, nodes ? h("b", {}, `${counted(nodes, "node")} `) : null, text))) : null,
     h("dl", {},
@@ -59,16 +60,10 @@ async function showPods(root, id, place) {
   /** @type {{ total: number, pods: import("../types").WaitingPod[] }} */
   const found = await get(`${path("pending", id)}?offset=${place.offset}`);
   if (!found.total) return fill(root, panel("Pods of this cause", "", empty("There are none any more.")));
-  const turn = (/** @type {number} */ by) => h("button", {
-    type: "button",
-    disabled: place.offset + by < 0 || place.offset + by >= found.total,
-    on: { click: () => { place.offset += by; showPods(root, id, place); } },
-  }, by < 0 ? "Previous" : "Next");
   fill(root, panel("Pods of this cause", "",
     table(["Pod", { text: "Priority", right: true }, "Queue", { text: "Attempts", right: true }, { text: "Waits for", right: true },
-      { text: "Next try in", right: true }, "Requests"],
+      { text: "Last tried", right: true }, { text: "Next try in", right: true }, "Requests"],
     found.pods.map((pod) => [podLink(pod.pod), count(pod.priority), pod.place || "not scheduled here", count(pod.attempts),
-      duration(pod.waitsSeconds), duration(pod.nextTrySeconds), amounts(pod.requests)]), "Pods of this cause"),
-    found.total > found.pods.length ? h("p", { class: "pager" }, turn(-100),
-      `${count(place.offset + 1)} to ${count(place.offset + found.pods.length)} of ${count(found.total)}`, turn(100)) : null));
+      duration(pod.waitsSeconds), ago(pod.triedSeconds), duration(pod.nextTrySeconds), amounts(pod.requests)]), "Pods of this cause"),
+    pager(place, found.pods.length, found.total, () => showPods(root, id, place))));
 }

@@ -1,13 +1,14 @@
 // A pod: where it is or why it waits, the verdict of this moment, the history of attempts, and a place to try things.
 
 import { get, path } from "../api.js";
-import { fill, h, nodeLink, panel } from "../dom.js";
+import { fill, h, nodeLink, panel, workloadLink } from "../dom.js";
 import { often } from "../often.js";
 import { decisionLine } from "../parts/decisions.js";
 import { helpPanel, podHelp } from "../parts/help.js";
 import { tryIt } from "../parts/try-it.js";
 import { verdictParts } from "../parts/verdict.js";
-import { count, counted, duration } from "../words.js";
+import { ago, count, counted, duration } from "../words.js";
+import { phase } from "./list.js";
 
 /**
  * @param {import("../cluster.js").Cluster} cluster
@@ -35,7 +36,7 @@ export const pod = (cluster) => async (root, route) => {
     h("h1", {}, h("span", { class: "kind" }, "pod"), view.pod), facts,
     h("div", { class: "pod-columns" }, h("div", {}, verdict, history),
       h("aside", {}, stuck(view) && cluster.about.experiments ? helpPanel("Look for changes", path("help", "pods", ...route.path.slice(1)), podHelp) : null,
-        tryIt(view, (found) => show(found, true))))));
+        tryIt(view, (found) => show(found, true), (stale) => verdict.classList.toggle("stale", stale))))));
   const renew = async () => {
     view = await get(address);
     about();
@@ -52,14 +53,16 @@ function stuck(view) {
 /** @param {import("../types").PodView} view */
 function describe(view) {
   const waiting = view.waiting;
-  const where = view.node ? h("span", {}, "on ", nodeLink(view.node)) : h("span", { class: view.verdict?.node ? "good" : "bad" }, view.cause || "waits");
+  const where = view.node ? h("span", {}, phase(view.phase), " on ", nodeLink(view.node)) : h("span", { class: view.verdict?.node ? "good" : "bad" }, view.cause || "waits");
   return [
     where,
     h("span", {}, `priority ${count(view.priority)}`),
-    h("span", {}, view.workload === view.pod ? "no owner" : `of ${view.workload}`),
+    view.workload[1] === "Pod" ? h("span", {}, "no owner") : h("span", {}, `of ${view.workload[1]} `, workloadLink(view.workload)),
+    view.podGroup ? h("span", {}, "in the group ", workloadLink([view.workload[0], "PodGroup", view.podGroup], view.podGroup)) : null,
     view.nominatedNode ? h("span", {}, "room is being made on ", nodeLink(view.nominatedNode)) : null,
     waiting?.place ? h("span", {}, `${waiting.place}, ${counted(waiting.attempts, "attempt")}`) : null,
-    waiting?.waitsSeconds !== undefined ? h("span", {}, `for ${duration(waiting.waitsSeconds)}`) : null,
+    waiting?.waitsSeconds !== undefined ? h("span", {}, `waits for ${duration(waiting.waitsSeconds)}`) : null,
+    waiting?.triedSeconds !== undefined ? h("span", {}, `last tried ${ago(waiting.triedSeconds)}`) : null,
     waiting?.nextTrySeconds !== undefined ? h("span", {}, `next try in ${duration(waiting.nextTrySeconds)}`) : null,
     view.wakes.length ? h("span", { class: "dim" }, `woken by ${view.wakes.join(", ")}`) : null,
   ];

@@ -2,14 +2,16 @@
 
 import { ApiError, post } from "../api.js";
 import { empty, fill, h } from "../dom.js";
-import { CORDONED, Columns } from "../map/columns.js";
+import { CHOSEN, Columns } from "../map/columns.js";
+import { legend } from "../map/legend.js";
 import { NodeMapView } from "../map/map.js";
 import { difference } from "../parts/difference.js";
 import { questionIn, questionText, isEmpty } from "../question.js";
 import { short } from "../words.js";
 
 const SOON_MS = 400;
-const MODES = /** @type {[("drain" | "lose" | "add"), string][]} */ ([["drain", "drains it"], ["lose", "loses it"], ["add", "adds one like it"]]);
+const MODES = /** @type {[("drain" | "lose" | "gone" | "add"), string][]} */ ([
+  ["drain", "drains it"], ["lose", "makes it fail"], ["gone", "deletes it"], ["add", "adds one like it"]]);
 
 /**
  * @param {import("../cluster.js").Cluster} cluster
@@ -29,6 +31,7 @@ export const whatIf = (cluster) => async (root, route) => {
   };
   const before = new NodeMapView(sides.before, undefined, { label: "The cluster as it is: choose nodes", chosen: choose });
   const after = new NodeMapView(sides.after, undefined, { label: "The cluster as it would be", chosen: () => {} });
+  const key = legend(cluster, before);
   const chips = h("div", { class: "chips" }), result = h("div", { "aria-live": "polite" });
   const tools = h("div", { class: "map-controls" });
 
@@ -36,7 +39,7 @@ export const whatIf = (cluster) => async (root, route) => {
     const clicking = h("select", { id: "mode" }, MODES.map(([value, text]) => h("option", { value, selected: value === mode }, text)));
     clicking.addEventListener("change", () => (mode = /** @type {typeof mode} */ (clicking.value)));
     const groups = [...new Set(cluster.columns.groups)].filter(Boolean).sort();
-    const zone = h("select", { id: "zone" }, h("option", { value: "" }, "choose"), groups.map((name) => h("option", { value: name }, name)));
+    const zone = h("select", { id: "zone" }, h("option", { value: "" }, "none chosen"), groups.map((name) => h("option", { value: name }, name)));
     zone.addEventListener("change", () => {
       if (zone.value && mode !== "add") toggle(question[mode], `${cluster.groupBy}=${zone.value}`);
       zone.value = "";
@@ -44,7 +47,7 @@ export const whatIf = (cluster) => async (root, route) => {
     });
     fill(tools,
       h("span", {}, h("label", { for: "mode" }, "A click on a node"), clicking),
-      groups.length ? h("span", {}, h("label", { for: "zone" }, `The same with all of a ${short(cluster.groupBy)}`), zone) : null,
+      groups.length ? h("span", {}, h("label", { for: "zone" }, `or on all nodes of one ${short(cluster.groupBy)}`), zone) : null,
       h("button", { type: "button", class: "link", on: { click: copyLink } }, "Copy link"),
       h("button", { type: "button", class: "download", on: { click: download } }, "Download as a page"));
   };
@@ -69,15 +72,16 @@ export const whatIf = (cluster) => async (root, route) => {
     fill(chips,
       ...question.drain.map((name) => chip(`drain ${name}`, () => toggle(question.drain, name))),
       ...question.lose.map((name) => chip(`lose ${name}`, () => toggle(question.lose, name))),
+      ...question.gone.map((name) => chip(`delete ${name}`, () => toggle(question.gone, name))),
       ...Object.entries(question.add).map(([name, number]) => chip(`add ${number} like ${name}`, () => delete question.add[name])),
       ...Object.entries(question.weights).map(([name, weight]) => chip(`${name} weighs ${weight}`, () => delete question.weights[name])),
-      isEmpty(question) ? h("span", { class: "dim" }, "Click nodes in the left map, choose a zone, or move a weight below.") : null);
+      isEmpty(question) ? h("span", { class: "dim" }, "Click nodes in the map, or choose all of a group: what would follow is simulated at once. Nothing in the cluster changes.") : null);
   };
   const markChosen = () => {
     sides.before.columns.names.forEach((name, row) => {
-      const chosen = question.drain.includes(name) || question.lose.includes(name);
+      const chosen = [question.drain, question.lose, question.gone].some((names) => names.includes(name));
       const plain = flags[row] ?? 0;
-      sides.before.columns.flags[row] = chosen ? plain | CORDONED : plain;
+      sides.before.columns.flags[row] = chosen ? plain | CHOSEN : plain;
     });
     before.renew();
   };
@@ -94,6 +98,7 @@ export const whatIf = (cluster) => async (root, route) => {
     history.replaceState(null, "", `#/what-if${questionText(question)}`);
     showChips();
     markChosen();
+    would.hidden = isEmpty(question);
     clearTimeout(timer);
     timer = setTimeout(ask, SOON_MS);
   };
@@ -117,11 +122,12 @@ export const whatIf = (cluster) => async (root, route) => {
     }
   };
 
+  const would = h("section", { class: "map-panel", hidden: isEmpty(question) }, h("div", { class: "map-title" }, h("h2", {}, "As it would be"), after.buttons), after.element);
   fill(root, h("div", { class: "what-if" }, h("h1", {}, "What if"), tools, chips,
     h("div", { class: "two-maps" },
-      h("section", { class: "map-panel" }, h("h2", {}, "As it is"), before.element),
-      h("section", { class: "map-panel" }, h("h2", {}, "As it would be"), after.element)),
-    result));
+      h("section", { class: "map-panel" }, h("div", { class: "map-title" }, h("h2", {}, "As it is"), before.buttons), before.element),
+      would),
+    h("section", { class: "map-panel map-key" }, key.element), result));
   toolbar();
   const asItIs = packed(cluster.columns);
   sides.before.columns = asItIs(), sides.after.columns = asItIs();
@@ -129,7 +135,7 @@ export const whatIf = (cluster) => async (root, route) => {
   showChips();
   markChosen();
   await ask();
-  return { leave: () => { left = true; clearTimeout(timer); before.leave(); after.leave(); } };
+  return { leave: () => { left = true; clearTimeout(timer); key.stop(); before.leave(); after.leave(); } };
 };
 
 /** What a map is drawn from, standing still. @returns {{ columns: Columns, on: () => () => void }} */
@@ -167,7 +173,7 @@ function weights(cluster, question, changed) {
     question.anew = anew.checked;
     changed();
   });
-  return h("section", { class: "panel" }, h("h2", {}, "Weights"),
+  return h("details", { class: "panel", open: !!Object.keys(question.weights).length || question.anew }, h("summary", {}, "Other weights of score plugins"),
     h("p", { class: "note" }, anew, h("label", { for: "anew" }, " Place all pods anew on both sides: weights matter only to pods that are being placed.")),
     h("div", { class: "weights" }, Object.entries(cluster.about.weights).map(([name, usual]) => {
       const said = h("output", {}, String(question.weights[name] ?? usual));

@@ -1,0 +1,102 @@
+"""Headroom for the page: how many more pods of a workload fit, in the cluster and on one node."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+
+from kubesched.api.pod import Pod
+from kubesched.ask.headroom import Headroom, has_headroom, headroom, headroom_on
+from kubesched.state.facts import PodFacts
+from kubesched.state.pods import PlacedPod
+from kubesched.ui.model.observed import ObservedCluster
+from kubesched.ui.model.owners import WorkloadName, owner_of
+from kubesched.ui.model.usage import rounded_amount
+
+_SHAPES = 6
+_SECONDS = 0.05
+"""For placing copies of one pod, where nothing quicker tells how many fit."""
+_FACTS: Callable[[PlacedPod], PodFacts] = attrgetter("facts")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadRoom:
+    """How many more pods of a workload fit: the number that `kubesched capacity` counts."""
+
+    workload: WorkloadName
+    example: str
+    running: int
+    more: int
+    at_least: bool
+    """Whether there may be room for more, which nobody had the time to count yet."""
+    nodes: int
+    """Nodes that would take one."""
+    requests: dict[str, str]
+
+
+class HeadroomModel:
+    """Counts room. What was counted is kept until anything changes."""
+
+    def __init__(self, observed: ObservedCluster, clock: Callable[[], float] = time.monotonic) -> None:
+        self._observed = observed
+        self._clock = clock
+        self._version = -1
+        self._known: dict[tuple[PodFacts, str], Headroom] = {}
+        """By facts and node; no node stands for all."""
+
+    def rooms(self) -> list[WorkloadRoom]:
+        """For the workloads with most pods, of those that could have more."""
+        placed = [each for each in self._observed.state.pods.at if each is not None]
+        counts = Counter(map(_FACTS, placed))
+        one = {each.facts: each.pod for each in reversed(placed)}
+        common: dict[WorkloadName, PodFacts] = {}
+        for facts, _ in counts.most_common():  # a workload that is being rolled out has pods of two kinds
+            if has_headroom(one[facts]):
+                common.setdefault(owner_of(one[facts]), facts)
+            if len(common) == _SHAPES:
+                break
+        return [self.room(one[facts], counts[facts]) for facts in common.values()]
+
+    def room(self, pod: Pod, running: int) -> WorkloadRoom:
+        """For more pods like this one."""
+        facts = self._observed.state.facts(pod)
+        known = self.of(pod, facts)
+        requests = {name: rounded_amount(name, amount) for name, amount, _ in facts.amounts if amount}
+        return WorkloadRoom(owner_of(pod), pod.key, running, known.more, not known.is_exact, known.nodes, requests)
+
+    def of(self, pod: Pod, facts: PodFacts, node: str = "") -> Headroom:
+        """How many more pods like this one fit, on all nodes or on one."""
+        self._forget_what_changed()
+        known = self._known.get((facts, node))
+        if known is None:
+            until, places = self._clock() + _SECONDS, self._observed.experiments
+            cluster, is_late = self._observed.cluster, lambda: self._clock() > until
+            if node:
+                known = headroom_on(cluster, pod, node, out_of_time=is_late, places=places)
+            else:
+                known = headroom(cluster, pod, out_of_time=is_late, places=places)
+            self._known[facts, node] = known
+            self._version = self._observed.state.nodes.changes.position  # copies that came and went count as changes
+        return known
+
+    def unknown(self) -> tuple[int, dict[PodFacts, Pod]]:
+        """The version of the cluster, and one pod of each kind of which only the least that fits is known."""
+        self._forget_what_changed()
+        facts = {facts for (facts, node), known in self._known.items() if not node and not known.is_exact}
+        pods = (each for each in self._observed.state.pods.at if each is not None and each.facts in facts)
+        return self._version, {placed.facts: placed.pod for placed in pods}
+
+    def learn(self, version: int, found: Mapping[PodFacts, Headroom]) -> None:
+        """What was counted on a copy holds if nothing has changed since."""
+        self._forget_what_changed()
+        if version == self._version:
+            self._known |= {(facts, ""): known for facts, known in found.items()}
+
+    def _forget_what_changed(self) -> None:
+        version = self._observed.state.nodes.changes.position
+        if version != self._version:
+            self._known.clear()
+            self._version = version
