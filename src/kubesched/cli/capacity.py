@@ -11,12 +11,14 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.ask.answers import answer
 from kubesched.ask.edits import read_applied
-from kubesched.ask.output import counted
+from kubesched.ask.html import capacity_page
+from kubesched.ask.output import agreeing, counted
 from kubesched.cli.cluster_options import (
     TEXT,
     awaited_by,
     config_option,
     feature_gates_option,
+    now_in_words,
     output_option,
     plugin_errors_reported,
     scheduler_config,
@@ -24,11 +26,13 @@ from kubesched.cli.cluster_options import (
 )
 from kubesched.cli.cluster_source import ClusterSource, source_options
 from kubesched.cli.edit_options import EditOptions, edit_options
+from kubesched.cli.grid import Grid
 from kubesched.cli.input import refuse
-from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, progress_bar, table
+from kubesched.cli.printing import BAD, GOOD, console, note, paragraph, print_plain, print_rows, progress_bar
 from kubesched.config import Features
+from kubesched.planning.ceiling import most_copies
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.placement import CapacityAnswer, model_of
+from kubesched.simulate.placement import CapacityAnswer, claims_of_template, model_of
 from kubesched.simulate.placement import capacity as measure
 from kubesched.simulate.workloads import expand
 
@@ -42,7 +46,7 @@ MOST_NODES = 20
 @feature_gates_option
 @seed_option
 @edit_options
-@output_option()
+@output_option("html")
 @click.option(
     "--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop after this many copies."
 )
@@ -68,12 +72,16 @@ def capacity(
     found_in_file = read_applied(pod_file, manifests.objects, awaited_by(config)).objects
     model = _model(found_in_file, "<stdin>" if pod_file == "-" else pod_file)
     others = (obj for obj in found_in_file if model_of(obj) is None)
-    objects = expand((*manifests.objects, *others)).objects
+    claims = (claim for obj in found_in_file for claim in claims_of_template(obj))
+    objects = expand((*manifests.objects, *others, *claims)).objects
     cluster = ClusterModel(objects, config.settings, seed=seed, profiles=config.profiles)
+    ceiling = most_copies(cluster, model)
     with plugin_errors_reported(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     if output == TEXT:
-        _print(found, all_nodes=all_nodes)
+        _print(found, ceiling, all_nodes=all_nodes)
+    elif output == "html":
+        click.echo(capacity_page(found, made=now_in_words()), nl=False)
     else:
         print_plain(answer(found), output)
 
@@ -86,23 +94,25 @@ def _model(objects: Iterable[KubeObject], source: str) -> Pod:
     return models[0]
 
 
-def _print(found: CapacityAnswer, *, all_nodes: bool) -> None:
+def _print(found: CapacityAnswer, ceiling: int | None, *, all_nodes: bool) -> None:
     out = console()
     more = "" if found.stopped_by else " or more; --most looks further"
-    what = f" more of {found.pod} fit on {counted(found.nodes, 'node')}{more}"
-    out.print(Text.assemble((str(found.fit), GOOD if found.fit else BAD), what))
+    what = f" more of {found.pod} {agreeing(found.fit, 'fit')} on {counted(found.nodes, 'node')}{more}"
+    paragraph(out, Text.assemble((str(found.fit), GOOD if found.fit else BAD), what))
     if found.stopped_by:
-        out.print(Text.assemble("What stops the next one: ", (found.stopped_by, BAD)))
+        paragraph(out, Text.assemble("What stops the next one: ", (found.stopped_by, BAD)))
+        if ceiling is not None:
+            note(out, f"No policy could place more than {ceiling:,} of them beside what runs.")
     if len(found.by_zone) > 1:
         _counts("Zone", found.by_zone, len(found.by_zone))
     if found.by_node:
         _counts("Node", found.by_node, len(found.by_node) if all_nodes else MOST_NODES)
         if found.nodes > len(found.by_node):
-            out.print(Text(f"{counted(found.nodes - len(found.by_node), 'node')} took none.", style=FAINT))
+            note(out, f"{counted(found.nodes - len(found.by_node), 'node')} took none.")
 
 
 def _counts(title: str, counts: dict[str, int], most: int) -> None:
-    rows = table(title, "Copies", right=("Copies",))
+    rows = Grid((title, "Copies"), right=(1,))
     for name, count in list(counts.items())[:most]:
-        rows.add_row(name, str(count))
+        rows.add(name, str(count))
     print_rows(console(), rows, len(counts) - most, "--all-nodes")

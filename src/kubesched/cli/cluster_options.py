@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ import click
 from kubesched import config as configuration
 from kubesched.api.errors import located
 from kubesched.api.node import Node
+from kubesched.api.release import NEWEST, RELEASES, Release, release_of
 from kubesched.cli.cluster_source import ClusterSource, say_configuration, source_options
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
@@ -27,30 +29,57 @@ from kubesched.simulate.cluster import ClusterModel, profiles_of
 from kubesched.simulate.manifests import Manifests, load
 
 
-def _read(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Features:
-    return read_gates(given, parameter.opts[0])
+def given_gates() -> tuple[str, ...]:
+    """What `--feature-gates` says, as it is written."""
+    written: tuple[str, ...] = click.get_current_context().meta.get(_GATES, ())
+    return written
 
 
-def read_gates(given: tuple[str, ...], option: str) -> Features:
-    """What the gates turn on and off. Raises GateError."""
+def read_gates(given: tuple[str, ...], option: str, release: Release) -> Features:
+    """What the gates turn on and off in a release. Raises GateError."""
     with located(option):
-        gates = FeatureGates.parse(MULTIMAP.parse(",".join(given)))
+        gates = FeatureGates.parse(MULTIMAP.parse(",".join(given)), release)
     for warning in gates.warnings:
         click.echo(warning, err=True)
-    return Features.of(gates)
-
-
-feature_gates_option = click.option(
-    "--feature-gates",
-    "features",
-    multiple=True,
-    callback=_read,
-    metavar="GATE=BOOL,...",
-    help="Features to switch on or off, as for kube-scheduler. Can be repeated.",
-)
+    return Features.of(gates, release)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_GATES = "kubesched.gates"
+
+
+def feature_gates_option(command: F, *, otherwise: Release = NEWEST) -> F:
+    """The release of Kubernetes to decide as, and the gates that are not at their default there.
+
+    The command gets both as `features`. Without --release, the cluster that `source` is about says which it is,
+    and `otherwise` is the release where there is no such cluster.
+    """
+
+    @functools.wraps(command)
+    def with_features(*arguments: Any, feature_gates: tuple[str, ...], release: str | None, **options: Any) -> Any:
+        source: ClusterSource | None = options.get("source")
+        click.get_current_context().meta[_GATES] = feature_gates
+        found = RELEASES[release] if release else source and release_of(source.version)
+        return command(*arguments, features=read_gates(feature_gates, "--feature-gates", found or otherwise), **options)
+
+    gates = click.option(
+        "--feature-gates",
+        "feature_gates",
+        multiple=True,
+        metavar="GATE=BOOL,...",
+        help="Features to switch on or off, as for kube-scheduler. Can be repeated.",
+    )
+    release = click.option(
+        "--release",
+        type=click.Choice(list(RELEASES)),
+        help="Decide as the scheduler of this release of Kubernetes does. If not set: that of the live cluster or "
+        f"snapshot; {otherwise.name} where there is none, or of another release.",
+    )
+    wrapped: Any = with_features
+    made: F = release(gates(wrapped))
+    return made
+
 
 TEXT = "text"
 DOCUMENTS = ("json", "yaml")
@@ -127,17 +156,23 @@ def _loaded(origin: str, text: str, features: Features) -> configuration.Schedul
     return settings
 
 
-def scheduler_config(source: ClusterSource, config_file: str | None, features: Features) -> SchedulerConfig:
-    """The configuration that was asked for, else that of the scheduler in charge. Raises ConfigError, ProfileError."""
-    found = source.configuration() if config_file is None else None
+def written_config(source: ClusterSource, config_file: str | None) -> tuple[str | None, str]:
+    """Where the configuration comes from that was asked for, else that of the scheduler in charge; and its text, if it
+    is not the default."""
+    if config_file is not None:
+        return read(config_file)
+    found = source.configuration()
     if found is not None:
         say_configuration(found)
-    if found is not None and found.text:
-        config_file, settings = found.origin, _loaded(found.origin, found.text, features)
-    else:
-        settings = settings_of(config_file, features)
-    with located(config_file or "configuration", ProfileError):
-        return SchedulerConfig(config_file, settings, profiles_of(settings))
+    return (found.origin, found.text) if found is not None and found.text else (None, "")
+
+
+def scheduler_config(source: ClusterSource, config_file: str | None, features: Features) -> SchedulerConfig:
+    """The configuration that was asked for, else that of the scheduler in charge. Raises ConfigError, ProfileError."""
+    origin, text = written_config(source, config_file)
+    settings = configuration.default(features) if origin is None else _loaded(origin, text, features)
+    with located(config_file or origin or "configuration", ProfileError):
+        return SchedulerConfig(config_file or origin, settings, profiles_of(settings))
 
 
 def awaited_by(*configs: SchedulerConfig) -> frozenset[str]:

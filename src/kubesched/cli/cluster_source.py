@@ -147,6 +147,12 @@ class ClusterSource:
             return self.live.origin
         return ", ".join("<stdin>" if file == "-" else file for file in self.files)
 
+    @property
+    def version(self) -> str:
+        """The version of the API server: `v1.36.4`; empty where nobody knows it."""
+        opened = self._opened
+        return opened.version if opened is not None else ""
+
     def configuration(self) -> FoundConfiguration | None:
         """The configuration of the scheduler in charge; None where nobody could know it."""
         opened = self._opened

@@ -1,26 +1,28 @@
-"""`kubesched compare`: what would change with another policy?"""
+"""`kubesched compare`: what would change with another policy, or with another release of Kubernetes?"""
 
 from __future__ import annotations
 
 import click
-from rich.text import Text
 
+from kubesched.api.release import NEWEST, RELEASES, release_of
 from kubesched.ask.answers import Skipped, answer
 from kubesched.ask.html import comparison_page
-from kubesched.ask.output import counted
+from kubesched.ask.output import agreeing, counted, share
 from kubesched.cli.cluster_options import (
     TEXT,
-    feature_gates_option,
     now_in_words,
     output_option,
+    read_gates,
     scheduler_config,
     seed_option,
 )
 from kubesched.cli.cluster_source import ClusterSource, source_options
 from kubesched.cli.edit_options import EditOptions, edit_options
-from kubesched.cli.printing import FAINT, console, heading, print_plain, print_skipped, table
-from kubesched.cli.simulate import run
-from kubesched.config import Features
+from kubesched.cli.grid import STRONG, Grid
+from kubesched.cli.input import refuse
+from kubesched.cli.printing import FAINT, console, paragraph, print_plain, print_rows, print_skipped
+from kubesched.cli.releases import answer_releases
+from kubesched.cli.simulate import print_ceilings, run
 from kubesched.simulate.report import Comparison, figures_in_words, short_names
 from kubesched.simulate.report import compare as put_side_by_side
 
@@ -33,11 +35,24 @@ MOST_ROWS = 20
     "--config",
     "configs",
     multiple=True,
-    required=True,
     help="KubeSchedulerConfiguration to compare. Can be repeated; a single one is compared with that of the "
     "scheduler in charge of the live cluster or the snapshot, where it can be found, else with the default.",
 )
-@feature_gates_option
+@click.option(
+    "--release",
+    "releases",
+    multiple=True,
+    type=click.Choice(list(RELEASES)),
+    help="Decide as the scheduler of this release of Kubernetes does. Given twice, the releases are compared: which "
+    "pods would be treated otherwise, and by which change of Kubernetes.",
+)
+@click.option(
+    "--feature-gates",
+    "gates",
+    multiple=True,
+    metavar="GATE=BOOL,...",
+    help="Features to switch on or off, as for kube-scheduler. Can be repeated.",
+)
 @seed_option
 @edit_options
 @output_option("html")
@@ -45,13 +60,28 @@ MOST_ROWS = 20
 def compare(
     source: ClusterSource,
     configs: tuple[str, ...],
-    features: Features,
+    releases: tuple[str, ...],
+    gates: tuple[str, ...],
     seed: int,
     edits: EditOptions,
     output: str,
     all_pods: bool,
 ) -> None:
-    """Simulate the cluster once per configuration, and show the results side by side."""
+    """Simulate the cluster once per configuration, and show the results side by side.
+
+    With two releases and one configuration at most: say which pods the releases treat differently, and why.
+    """
+    if len(releases) > 1:
+        if len(releases) > 2 or len(configs) > 1:
+            refuse(["expected two releases and at most one --config, or one release and several of --config"])
+        config = configs[0] if configs else None
+        sides = [RELEASES[name] for name in releases]
+        answer_releases(source, sides, config, gates, edits, output=output, all_pods=all_pods)
+        return
+    if not configs:
+        refuse(["nothing to compare: give --config, or --release twice"])
+    release = RELEASES[releases[0]] if releases else release_of(source.version) or NEWEST
+    features = read_gates(gates, "--feature-gates", release)
     config_files = (None, *configs) if len(configs) == 1 else configs
     compared = [scheduler_config(source, file, features) for file in config_files]
     manifests = edits.edited(source, *compared)
@@ -64,23 +94,22 @@ def compare(
         print_plain(answer(found, Skipped(manifests.skipped)), output)
         return
     _print(found, most=found.pods if all_pods else MOST_ROWS)
+    print_ceilings(console(), manifests, compared, reports)
     print_skipped(console(), manifests.skipped)
 
 
 def _print(found: Comparison, *, most: int) -> None:
     out, names = console(), short_names(found.policies)
-    rows = table("", *names, right=names)
+    rows = Grid(("", *names), right=range(1, len(names) + 1))
     for title, values in figures_in_words(found):
-        rows.add_row(title, *values, style=FAINT if len(set(values)) == 1 else "")
-    out.print(rows)
+        rows.add(title, *values, style=FAINT if len(set(values)) == 1 else "")
+    rows.print(out)
     out.print()
     if not found.differences:
-        out.print(Text(f"All {counted(found.pods, 'pod')} are treated alike."))
+        paragraph(out, f"All {counted(found.pods, 'pod')} {agreeing(found.pods, 'are')} treated alike.")
         return
-    out.print(heading(f"{len(found.differences)} of {counted(found.pods, 'pod')} end up elsewhere"))
-    rows = table("Pod", *names)
+    paragraph(out, f"{share(len(found.differences), found.pods, 'pod', 'end')} up elsewhere", STRONG)
+    rows = Grid(("Pod", *names))
     for difference in found.differences[:most]:
-        rows.add_row(difference.pod, *(node or "pending" for node in difference.nodes))
-    out.print(rows)
-    if len(found.differences) > most:
-        out.print(heading(f"... and {len(found.differences) - most} more (--all-pods shows them)"))
+        rows.add(difference.pod, *(node or "pending" for node in difference.nodes))
+    print_rows(out, rows, len(found.differences) - most)

@@ -14,6 +14,7 @@ from kubesched.ask.edits import (
     DrainNodes,
     Edit,
     EditError,
+    FailNodes,
     RemoveNodes,
     RescheduleAll,
     read_added,
@@ -39,6 +40,7 @@ class EditOptions:
     scale: tuple[str, ...]
     add: tuple[str, ...]
     lose: tuple[str, ...]
+    gone: tuple[str, ...]
     drain: tuple[str, ...]
     anew: bool
     namespace: str
@@ -60,12 +62,13 @@ class EditOptions:
         edits += read_all(self.files, lambda file: read_applied(file, manifests.objects, custom))
         edits += read_all(self.scale, lambda text: read_scale(text, namespace))
         edits += read_all(self.add, read_added)
-        lost, drained = (
-            tuple(node for nodes in read_all(texts, read_nodes) for node in nodes) for texts in (self.lose, self.drain)
-        )
+        kinds = ((FailNodes, self.lose), (RemoveNodes, self.gone), (DrainNodes, self.drain))
+        named = [
+            (kind, tuple(node for nodes in read_all(texts, read_nodes) for node in nodes)) for kind, texts in kinds
+        ]
         if lines:
             raise EditError(*lines)
-        return edits + ([RemoveNodes(lost)] if lost else []) + ([DrainNodes(drained)] if drained else [])
+        return edits + [kind(nodes) for kind, nodes in named if nodes]
 
     def edited(self, source: ClusterSource, *configs: SchedulerConfig) -> Manifests:
         """The cluster with its workloads, once the edits have been made; or all that is wrong with either."""
@@ -92,7 +95,8 @@ def edit_options(command: F) -> F:
         _option("with", "FILE", "File or directory with objects to add, or to replace those of the same name."),
         _option("scale", "[NAMESPACE/]TYPE/NAME=N", "Deployment, replicaset or statefulset to have N replicas."),
         _option("add", "N:like=NODE|N:file=FILE", "Nodes to add: like one that is there, or from a template."),
-        _option("lose", NODES, "Nodes that are gone at once, with all that is on them."),
+        _option("lose", NODES, "Nodes that fail: out of reach and tainted, but still there, as in an outage."),
+        _option("gone", NODES, "Nodes that are deleted, with all that is on them."),
         _option("drain", NODES, "Nodes to drain. @FILE has a name or label in each line."),
     ):
         wrapped = option(wrapped)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ from kubesched.ask.answers import ExplanationList, Skipped, answer
 from kubesched.ask.explain import explain as explain_pod
 from kubesched.ask.html import explanation_page, pending_page
 from kubesched.ask.pending import pending_pods
-from kubesched.ask.targets import find_pod
+from kubesched.ask.targets import find_pod, parsed
 from kubesched.cli.cluster_options import (
     TEXT,
     cluster_of,
@@ -57,7 +58,7 @@ def explain(
     """Explain decisions: the verdict on all nodes, the scores, the choice, preemption, and what would help.
 
     POD is NAME or NAMESPACE/NAME; deployment/web, job/x, statefulset/db and the like stand for their next pod. Without
-    any, all pending pods are told in groups: what they lack, and what would place them.
+    any, all pending pods, or those of a namespace, are told in groups: what they lack, and what would place them.
     """
     asked, manifests = cluster_of(source, config_file, features, seed, more_files=pod_files)
     out, skipped = console(), Skipped(manifests.skipped)
@@ -69,10 +70,11 @@ def explain(
                     found.append(
                         find_pod(asked, f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}")
                     )
+            _tell_refusals(asked, targets, namespace or source.namespace)
             _refuse_other_schedulers(found, asked)
             answers = [explain_pod(asked, pod, with_remedies=not no_remedies) for pod in found]
         else:
-            pending = pending_pods(asked, with_remedies=not no_remedies)
+            pending = pending_pods(asked, with_remedies=not no_remedies, namespace=namespace)
             if output == TEXT:
                 print_pending(out, pending)
                 print_skipped(out, manifests.skipped)
@@ -93,6 +95,14 @@ def explain(
             out.print(Text(f"\n{'═' * out.width}\n"))
         ExplanationPrinter(out, each, nodes=all_nodes).print()
     print_skipped(out, manifests.skipped)
+
+
+def _tell_refusals(cluster: ClusterModel, targets: Iterable[str], namespace: str) -> None:
+    """A workload may lack pods because the API server takes no more of them: no scheduler sees those."""
+    for kind, key in (parsed(text, namespace) for text in targets):
+        workload = cluster.workloads.get((kind, key))
+        if workload is not None and workload.refusal:
+            click.echo(f"{kind.__name__} {key}: more of its pods are not created: {workload.refusal}", err=True)
 
 
 def _is_from(source: str, given: tuple[str, ...]) -> bool:

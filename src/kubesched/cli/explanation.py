@@ -22,9 +22,10 @@ from kubesched.ask.explain.words import (
     what_would_help,
     which,
 )
-from kubesched.ask.output import counted, listed
+from kubesched.ask.output import agreeing, counted, listed, share
 from kubesched.ask.pending import PendingGroup, PendingPods
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, Grid, heading, note, paragraph, unbroken
+from kubesched.cli.grid import GAPS, STRONG, Grid, unbroken
+from kubesched.cli.printing import BAD, FAINT, GOOD, heading, note, paragraph
 from kubesched.framework.plugin import Section
 from kubesched.simulate.placement import PreemptionProposal, ProposedEviction
 
@@ -65,11 +66,13 @@ class ExplanationPrinter:
     def _outcome(self) -> None:
         it = self._it
         fitting = sum(verdict.fits for verdict in it.verdicts)
-        title = Text.assemble((it.pod, STRONG), f"  {fitting} of {counted(len(it.verdicts), 'node')} fit")
+        title = Text.assemble((it.pod, STRONG), f"  {share(fitting, len(it.verdicts), 'node', 'fit')}")
         self._out.print(title, soft_wrap=True)
         if it.remark:
             text = f"{it.remark[0].upper()}{it.remark[1:]}; this is how it would be placed if it were pending."
             paragraph(self._out, text)
+        if self._findings.contradiction:
+            paragraph(self._out, self._findings.contradiction, BAD)
         if it.gate is not None:
             paragraph(self._out, f"Gated by {it.gate.plugin}: {it.gate.text}", BAD)
             paragraph(self._out, "Without the gate:")
@@ -154,7 +157,7 @@ class ExplanationPrinter:
         telling = plugins_that_tell_apart(scores)
         level = [i for i in range(len(scores[0].parts)) if i not in telling]
         rows = self._wide_scores(shown, telling, level)
-        if rows.narrowest() > self._out.width:
+        if rows.narrowest(GAPS[0]) > self._out.width:
             rows = self._narrow_scores(shown, telling, level)
         self._out.print()
         rows.print(self._out)
@@ -269,8 +272,8 @@ def _title(plugin: str, weight: int) -> str:
 def print_pod_group(out: Console, it: GroupExplanation) -> None:
     """The outcome, a line for each placement, and the nodes with which the group would be scheduled."""
     fits = max((placement.fits for placement in it.placements), default=0)
-    running = f", {it.running} are running" if it.running else ""
-    words = f"  {fits} of {counted(it.waiting, 'waiting pod')} fit{running}; it needs {it.needed}"
+    running = f", {it.running} {agreeing(it.running, 'are')} running" if it.running else ""
+    words = f"  {share(fits, it.waiting, 'waiting pod', 'fit')}{running}; it needs {it.needed}"
     out.print(Text.assemble((f"podgroup {it.group}", STRONG), words), soft_wrap=True)
     paragraph(out, outcome_of_group(it), GOOD if it.outcome == "scheduled" else BAD)
     if it.message:
@@ -312,7 +315,7 @@ def print_pending(out: Console, answer: PendingPods) -> None:
 
 
 def _print_pending_group(out: Console, group: PendingGroup) -> None:
-    paragraph(out, f"{counted(len(group.pods), 'pod')}: {group.why}", STRONG)
+    paragraph(out, group.title, STRONG)
     paragraph(out, listed(group.pods), FAINT, first="  ", rest="  ")
     for text in group.help_for_all:
         paragraph(out, text, first="  - ", rest="    ")

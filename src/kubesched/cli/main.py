@@ -15,14 +15,20 @@ from kubesched.cli.input import refuse
 
 COMMANDS = {
     "capacity": "Count how many more copies of a pod fit on the cluster, and say what stops the next one.",
+    "check": "Check whether nodes can be drained or upgraded now: budgets, room, replicas, local data.",
     "compare": "Simulate the cluster once per configuration, and show the results side by side.",
     "config": "Check, complete and convert scheduler configurations.",
     "explain": "Explain decisions: the verdict on all nodes, the scores, the choice, preemption, and what would help.",
+    "mcp": "Answer agents by the Model Context Protocol: why pods wait, what would help, what if.",
     "place": "Place all pending pods, and those that workloads lack, one after another, and show where they go.",
+    "plan": "Plan moves, nodes and placements, with a bound that says how far from the best they are.",
+    "plugin": "List the plugins that are installed, and begin a new one.",
+    "rbac": "Print the roles that a step needs, and nothing more: to ask, to run in shadow mode, to schedule.",
     "replay": "Run a recording again and compare every decision.",
     "run": "Schedule on a live cluster, with kube-scheduler's flags.",
     "sandbox": "Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.",
     "serve": "Answer questions of programs over HTTP: would these pods fit, where, why not, and what would help.",
+    "shadow": "Tell what a shadow found: on how many pods two schedulers agree, and why they differ.",
     "simulate": "Run the pods and workloads of the cluster in virtual time, to the end.",
     "snapshot": "Write all that scheduling looks at on a live cluster to a file, for -f of the other commands.",
     "test": "Run placement tests: cases that say where pods have to land, and where never.",
@@ -30,8 +36,14 @@ COMMANDS = {
     "version": "Show the version, and the release of Kubernetes that decisions follow.",
     "what-if": "Change the cluster, and show the difference: who moves, who waits and why, who is evicted.",
 }
-"""Each is the attribute of its name in the module of its name; with the first sentence of its help, so that the list of
-commands can be shown without loading any."""
+"""Each is the attribute of its name in the module of its name (the sandbox has its own distribution); with the first
+sentence of its help, so that the list of commands can be shown without loading any."""
+
+MAY_BE_MISSING = {
+    "kubesched_sandbox": "the package kubesched-sandbox beside kubesched",
+    "kubesched.ui": "the web page, and this image was built without it (PAGE=no)",
+}
+"""Packages that an installation can do without, and what to say where one is asked for."""
 
 
 class SuggestingGroup(click.Group):
@@ -59,12 +71,13 @@ class CommandsByModule(SuggestingGroup):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
+        module = "kubesched_sandbox.cli" if name == "sandbox" else f"kubesched.cli.{name}"
         try:
-            command: click.Command = getattr(import_module(f"kubesched.cli.{name}"), name)
+            command: click.Command = getattr(import_module(module), name)
         except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("kubesched.sandbox"):
+            if error.name not in MAY_BE_MISSING:
                 raise
-            raise UserError(f"{cmd_name}: this image has the scheduler without the sandbox; use the wheel") from error
+            raise UserError(f"{cmd_name}: needs {MAY_BE_MISSING[error.name]}") from error
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

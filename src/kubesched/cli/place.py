@@ -9,10 +9,19 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesched.ask.answers import Skipped, answer
+from kubesched.ask.html import placement_page
 from kubesched.ask.output import counted, listed
-from kubesched.cli.cluster_options import TEXT, cluster_of, output_option, plugin_errors_reported, simulation_options
+from kubesched.cli.cluster_options import (
+    TEXT,
+    cluster_of,
+    now_in_words,
+    output_option,
+    plugin_errors_reported,
+    simulation_options,
+)
 from kubesched.cli.cluster_source import ClusterSource
-from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, print_skipped, table
+from kubesched.cli.grid import Grid
+from kubesched.cli.printing import BAD, FAINT, GOOD, console, paragraph, print_plain, print_rows, print_skipped
 from kubesched.config import Features
 from kubesched.simulate.placement import PlacementReport, PodPlacement, UnplacedPod
 from kubesched.simulate.placement import place as place_all
@@ -22,7 +31,7 @@ MOST_ROWS = 40
 
 @click.command()
 @simulation_options
-@output_option()
+@output_option("html")
 @click.option("-n", "--namespace", "only", default="", help="Show only pods of this namespace; all are placed.")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def place(
@@ -47,6 +56,9 @@ def place(
             placed=tuple(each for each in report.placed if each.pod.startswith(f"{only}/")),
             unplaced=tuple(each for each in report.unplaced if each.pod.startswith(f"{only}/")),
         )
+    if output == "html":
+        click.echo(placement_page(report, made=now_in_words()), nl=False)
+        return
     if output != TEXT:
         print_plain(answer(report, Skipped(manifests.skipped)), output)
         return
@@ -62,22 +74,20 @@ def place(
 
 def _print_summary(out: Console, report: PlacementReport) -> None:
     total = len(report.placed) + len(report.unplaced)
-    out.print(
-        Text.assemble(
-            f"{counted(total, 'pending pod')} on {counted(report.nodes, 'node')}: ",
-            (f"{len(report.placed)} placed", GOOD),
-            ", ",
-            (f"{len(report.unplaced)} not placed", BAD if report.unplaced else FAINT),
-        )
+    text = Text.assemble(
+        f"{counted(total, 'pending pod')} on {counted(report.nodes, 'node')}: ",
+        (f"{len(report.placed)} placed", GOOD),
+        ", ",
+        (f"{len(report.unplaced)} not placed", BAD if report.unplaced else FAINT),
     )
+    paragraph(out, text)
 
 
 def _print_placed(out: Console, report: PlacementReport, most: int) -> None:
-    rows = table("Placed", "Priority", "Node", "Score", "Nodes that fit", right=("Priority", "Score"))
+    rows = Grid(("Placed", "Priority", "Node", "Score", "Nodes that fit"), right=(1, 3))
     for placed in report.placed[:most]:
-        rows.add_row(
-            placed.pod, str(placed.priority), Text(placed.node, style=GOOD), _score(placed), _choice(placed, report)
-        )
+        node = Text(placed.node, style=GOOD)
+        rows.add(placed.pod, str(placed.priority), node, _score(placed), _choice(placed, report))
     print_rows(out, rows, len(report.placed) - most)
 
 
@@ -92,11 +102,9 @@ def _choice(placed: PodPlacement, report: PlacementReport) -> str:
 
 
 def _print_unplaced(out: Console, unplaced: tuple[UnplacedPod, ...], most: int) -> None:
-    rows = table("Not placed", "Priority", "Why", right=("Priority",))
-    for i, pod in enumerate(unplaced[:most]):
-        rows.add_row(pod.pod, str(pod.priority), _why(pod), end_section=False)
-        if i < min(len(unplaced), most) - 1:
-            rows.add_row("", "", "")
+    rows = Grid(("Not placed", "Priority", "Why"), right=(1,), spaced=True)
+    for pod in unplaced[:most]:
+        rows.add(pod.pod, str(pod.priority), _why(pod))
     print_rows(out, rows, len(unplaced) - most)
 
 

@@ -10,8 +10,9 @@ from kubesched.api.errors import located
 from kubesched.ask.answers import ReplayAnswer, ReplayedDifference, answer
 from kubesched.ask.output import counted
 from kubesched.cli.cluster_options import TEXT, output_option
+from kubesched.cli.grid import Grid
 from kubesched.cli.input import describe, refuse
-from kubesched.cli.printing import BAD, GOOD, console, print_plain, table
+from kubesched.cli.printing import BAD, GOOD, console, paragraph, print_plain, print_rows
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.replay import Replay, ReplayDifference, ReplayError
 
@@ -48,12 +49,10 @@ def replay(recording: str, output: str) -> None:
 def _print(decisions: int, differences: list[ReplayDifference]) -> None:
     out = console()
     if not differences:
-        out.print(f"{counted(decisions, 'decision')} replayed, all the same", style=GOOD)
+        paragraph(out, f"{counted(decisions, 'decision')} replayed, all the same", GOOD)
         return
-    out.print(f"{counted(decisions, 'decision')} replayed, {counted(len(differences), 'difference')}", style=BAD)
-    rows = table("Line", "Time", "What", "Recorded", "Now", right=("Line", "Time"))
+    paragraph(out, f"{counted(decisions, 'decision')} replayed, {counted(len(differences), 'difference')}", BAD)
+    rows = Grid(("Line", "Time", "What", "Recorded", "Now"), right=(0, 1))
     for each in differences[:MOST_ROWS]:
-        rows.add_row(str(each.line), f"{each.time:g} s", each.what, str(each.recorded), str(each.replayed))
-    out.print(rows)
-    if len(differences) > MOST_ROWS:
-        out.print(f"... and {len(differences) - MOST_ROWS} more (-o json has them all)")
+        rows.add(str(each.line), f"{each.time:g} s", each.what, str(each.recorded), str(each.replayed))
+    print_rows(out, rows, len(differences) - MOST_ROWS, "-o json")

@@ -7,6 +7,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem
 
+from kubesched.api.errors import UserError
 from kubesched.daemon.options import FLAGS
 from kubesched.daemon.page import ObservedReplica
 from kubesched.daemon.run import main
@@ -37,6 +38,10 @@ def run(arguments: tuple[str, ...]) -> None:
 
 
 def _page(subject: ObservedReplica) -> ServedPage:
-    from kubesched.ui.daemon_page import DaemonPage  # only with --ui-port: a scheduler without it need not load it
-
+    try:  # only with --ui-port: a scheduler without it need not load it
+        from kubesched.ui.daemon_page import DaemonPage
+    except ModuleNotFoundError as error:
+        if error.name != "kubesched.ui":
+            raise
+        raise UserError("--ui-port: needs the web page, and this image was built without it (PAGE=no)") from error
     return DaemonPage(subject)

@@ -106,7 +106,7 @@ def serve(
         most_at_once=max_questions,
         timeout=question_timeout,
     )
-    cluster, current = _cluster(source, scheduler_config(source, config_file, features))
+    cluster, current = cluster_and_feed(source, scheduler_config(source, config_file, features))
     uvloop.run(_serve(cluster, current, settings, what_if_timeout or inf, tells_token=not token_file))
 
 
@@ -141,7 +141,7 @@ async def _serve(
             await server.stop()
 
 
-def _cluster(
+def cluster_and_feed(
     source: ClusterSource, config: SchedulerConfig
 ) -> tuple[ClusterModel, AbstractAsyncContextManager[ClusterFeed]]:
     """The cluster, and what keeps it current. Of equals the first is chosen: a question has one answer."""

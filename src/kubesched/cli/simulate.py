@@ -25,6 +25,7 @@ from kubesched.cli.cluster_options import (
 )
 from kubesched.cli.cluster_source import ClusterSource, source_options
 from kubesched.cli.edit_options import EditOptions, edit_options
+from kubesched.cli.grid import STRONG, Grid
 from kubesched.cli.input import describe, refuse
 from kubesched.cli.printing import (
     BAD,
@@ -32,12 +33,13 @@ from kubesched.cli.printing import (
     GOOD,
     bar,
     console,
-    heading,
+    note,
+    paragraph,
     print_plain,
     print_rows,
     print_skipped,
     progress_bar,
-    table,
+    with_bars,
 )
 from kubesched.config import Features
 from kubesched.scheduler.recording import open_recording
@@ -91,6 +93,7 @@ def simulate(
         case _:
             out = console()
             ResultPrinter(out, report, all_pods=all_pods, all_nodes=all_nodes).print()
+            print_ceilings(out, manifests, [config], [report])
             print_skipped(out, manifests.skipped)
 
 
@@ -131,6 +134,21 @@ def run(
         refuse([f"{config}: {error}"])
 
 
+def print_ceilings(
+    out: Console, manifests: Manifests, configs: Sequence[SchedulerConfig], reports: Sequence[SimulationReport]
+) -> None:
+    """How much was in use at the peak, by the best of the policies, and what none with these filters could exceed."""
+    from kubesched.planning.ceiling import ceilings_of, highest, lines_beside
+
+    if not any(report.placed for report in reports):
+        return
+    shares = [{name: share.peak for name, share in report.total.resources.items()} for report in reports]
+    reached = {name: max(each.get(name, 0.0) for each in shares) for name in shares[0]}
+    ceilings = highest(ceilings_of(manifests.objects, config.settings) for config in configs)
+    for line in lines_beside(ceilings, reached):
+        paragraph(out, line)
+
+
 class ResultPrinter:
     """Prints one report."""
 
@@ -168,36 +186,35 @@ class ResultPrinter:
             text.append(f", {it.evicted} evicted")
         if it.not_created:
             text.append(f", {it.not_created} not created, as those before them are not done", style=FAINT)
-        self._out.print(text)
+        paragraph(self._out, text)
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
     def _placed(self) -> None:
         times = ("Arrived", "Placed", "Until") if self._timed else ()
-        rows = table("Pod", "Priority", "Tries", *times, "Node", right=("Priority", "Tries", *times))
+        headings = ("Pod", "Priority", "Tries", *times, "Node")
+        rows = Grid(headings, right=range(1, len(headings) - 1))
         for story in self._it.placed[: self._most]:
             spans = (moment(story.arrived), moment(story.placed or 0.0), _until(story)) if self._timed else ()
             node = Text(story.node, style=GOOD)
             if story.evicted is not None:
                 node.append(" (evicted)", style=BAD)
-            rows.add_row(story.pod, str(story.priority), str(story.attempts), *spans, node)
+            rows.add(story.pod, str(story.priority), str(story.attempts), *spans, node)
         print_rows(self._out, rows, len(self._it.placed) - self._most)
 
     def _pending(self) -> None:
-        rows = table("Pending", "Pods", "Why", right=("Pods",))
+        rows = Grid(("Pending", "Pods", "Why"), right=(1,), spaced=True)
         groups = self._it.reasons
-        for i, (reason, stories) in enumerate(groups[: self._most]):
-            if i:
-                rows.add_row("", "", "")
-            rows.add_row("\n".join(_named(stories)), str(len(stories)), reason)
+        for reason, stories in groups[: self._most]:
+            rows.add("\n".join(_named(stories)), str(len(stories)), reason)
         print_rows(self._out, rows, len(groups) - self._most)
 
     def _preemptions(self) -> None:
         times = ("At",) if self._timed else ()
-        rows = table(*times, "Preemptor", "Priority", "Node", "Evicted", right=("At", "Priority"))
+        rows = Grid((*times, "Preemptor", "Priority", "Node", "Evicted"), right=(0, 2) if self._timed else (1,))
         for each in self._it.preemptions[: self._most]:
             at = (moment(each.time),) if self._timed else ()
-            rows.add_row(*at, each.preemptor, str(each.priority), each.node, listed(each.victims))
+            rows.add(*at, each.preemptor, str(each.priority), each.node, listed(each.victims))
         print_rows(self._out, rows, len(self._it.preemptions) - self._most)
 
     # -- utilisation --------------------------------------------------------------------------------------------------
@@ -212,21 +229,25 @@ class ResultPrinter:
             half = MOST_NODES // 2
             self._bars("Fullest nodes", nodes[:half])
             self._bars("Emptiest nodes", nodes[-half:])
-            self._out.print(heading(f"{len(nodes) - MOST_NODES} more in between (--all-nodes shows them)"))
+            paragraph(self._out, f"{len(nodes) - MOST_NODES} more in between (--all-nodes shows them)", STRONG)
         over = f"Requested on average over {moment(self._it.ended)}" if self._timed else "Requested at the end"
-        self._out.print(Text(f"{over}, as a share of what nodes offer.", style=FAINT))
+        note(self._out, f"{over}, as a share of what nodes offer.")
 
     def _bars(self, title: str, rows: Sequence[Utilisation]) -> None:
         of_nodes = ("Nodes",) if title == "Zone" else ("Zone",)
         resources = self._it.total.notable
-        shown = table(title, *of_nodes, *map(title_of, resources), "Pods", right=("Nodes", "Pods"))
-        for each in rows:
-            where = str(each.nodes) if title == "Zone" else each.zone
-            shares = (each.resources.get(name) for name in resources)
-            width = 20 if len(resources) < 3 else 8
-            bars = (Text() if share is None else bar(self._of(share), width) for share in shares)
-            shown.add_row(each.name, where, *bars, str(each.pods))
-        print_rows(self._out, shown)
+        numbers = [len(resources) + 2, *([1] if title == "Zone" else [])]
+
+        def filled(width: int) -> Grid:
+            shown = Grid((title, *of_nodes, *map(title_of, resources), "Pods"), right=numbers)
+            for each in rows:
+                where = str(each.nodes) if title == "Zone" else each.zone
+                shares = (each.resources.get(name) for name in resources)
+                bars = (Text() if share is None else bar(self._of(share), width) for share in shares)
+                shown.add(each.name, where, *bars, str(each.pods))
+            return shown
+
+        print_rows(self._out, with_bars(filled, self._out.width))
 
     def _of(self, share: Share) -> float:
         return share.mean if self._timed else share.end

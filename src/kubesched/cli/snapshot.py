@@ -12,6 +12,7 @@ from kubesched.ask.sources.reading import ClusterReading
 from kubesched.ask.sources.snapshot import write_snapshot, write_to
 from kubesched.cli.cluster_options import config_option, feature_gates_option, scheduler_config
 from kubesched.cli.cluster_source import ClusterSource, live_options
+from kubesched.cli.input import refuse
 from kubesched.config import Features
 from kubesched.scheduler import garbage
 
@@ -36,12 +37,19 @@ def snapshot(source: ClusterSource, config_file: str | None, features: Features,
         reading = anonymized(reading)
         for name in left_out:
             click.echo(f"Warning: {name} is left out: only its plugin knows what in it is a name", err=True)
+    if file == "-" and sys.stdout.isatty():
+        refuse(["-o -: a snapshot is compressed, which is nothing for a terminal; name a file, or redirect it"])
     if file == "-":
         write_to(sys.stdout.buffer, reading, anonymized=anonymize)
         size = ""
     else:
-        size = f", {write_snapshot(reading, file, anonymized=anonymize) / 1e6:,.1f} MB"
+        size = f", {size_in_words(write_snapshot(reading, file, anonymized=anonymize))}"
     click.echo(f"{file}: {_summary(reading)}{size}", err=True)
+
+
+def size_in_words(size: int) -> str:
+    """In MB; what is less than one in kB."""
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
 
 
 def _summary(reading: ClusterReading) -> str:

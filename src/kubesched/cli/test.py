@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from kubesched.ask.answers import answer
@@ -24,8 +23,9 @@ from kubesched.cli.cluster_options import (
     plugin_errors_reported,
     settings_of,
 )
+from kubesched.cli.grid import STRONG
 from kubesched.cli.input import describe, refuse
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, console, print_plain
+from kubesched.cli.printing import BAD, FAINT, GOOD, console, paragraph, print_plain
 from kubesched.config import Features, SchedulerConfiguration
 
 
@@ -77,25 +77,27 @@ def test(
 
 def _print(out: Console, case: CaseResult) -> None:
     mark = ("PASS", GOOD) if case.holds else ("FAIL", BAD)
-    out.print(Text.assemble(mark, "  ", (case.name, STRONG), (f"  {case.file}", FAINT)))
+    paragraph(out, Text.assemble(mark, "  ", (case.name, STRONG), (f"  {case.file}", FAINT)), rest=" " * 6)
     for check in case.checks:
         if check.holds:
             continue
-        out.print(_indented(f"expected: {check.expected}", 6))
+        _print_indented(out, f"expected: {check.expected}", 6)
         for line in check.problems:
-            out.print(_indented(line, 8, BAD))
+            _print_indented(out, line, 8, BAD)
         for line in check.explanation:
-            out.print(_indented(line.lstrip(), 8 + len(line) - len(line.lstrip()), FAINT))
+            _print_indented(out, line.lstrip(), 8 + len(line) - len(line.lstrip()), FAINT)
 
 
-def _indented(line: str, by: int, style: str = "") -> Padding:
+def _print_indented(out: Console, line: str, by: int, style: str = "") -> None:
     """What does not fit on the line goes on below its beginning."""
-    return Padding(Text(line, style=style), (0, 0, 0, by))
+    paragraph(out, line, style, first=" " * by, rest=" " * by)
 
 
 def _print_summary(out: Console, found: TestResults) -> None:
     failed = (f"{found.failed} failed", BAD if found.failed else FAINT)
-    out.print(Text.assemble(f"{counted(len(found.cases), 'case')}: ", (f"{found.passed} passed", GOOD), ", ", failed))
+    paragraph(
+        out, Text.assemble(f"{counted(len(found.cases), 'case')}: ", (f"{found.passed} passed", GOOD), ", ", failed)
+    )
 
 
 def _write_first_case(paths: Sequence[str], cluster: str, settings: SchedulerConfiguration) -> None:

@@ -26,7 +26,7 @@ from kubesched.scheduler import garbage
 from kubesched.scheduler.replay import ReplayError
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.ui.server import PageServer
-from kubesched.ui.sources import observe_following, observe_manifests
+from kubesched.ui.sources import MeasuredUsage, observe_following, observe_manifests
 from kubesched.ui.travel import TimeTravel
 
 
@@ -80,7 +80,12 @@ async def _of_live(live: LiveCluster, config: SchedulerConfig, seed: int, port: 
                 f"{origin}: could not be read within {live.timeout:g} s (--request-timeout)"
             ) from None
         garbage.freeze()
-        yield PageServer(observe_following(cluster, followed, origin), port=port)
+        measured = MeasuredUsage(followed.client)
+        measuring = asyncio.create_task(measured.run(), name="usage")
+        try:
+            yield PageServer(observe_following(cluster, followed, origin, usage=lambda: measured.report), port=port)
+        finally:
+            measuring.cancel()
 
 
 def _travel(file: str) -> TimeTravel:

@@ -7,7 +7,7 @@ import platform
 import click
 
 from kubesched import __version__
-from kubesched.api.kinds import RELEASE
+from kubesched.api.release import NEWEST, RELEASES
 from kubesched.ask.answers import VersionAnswer, answer
 from kubesched.cli.cluster_options import TEXT, output_option
 from kubesched.cli.printing import print_plain
@@ -17,8 +17,10 @@ from kubesched.cli.printing import print_plain
 @output_option()
 def version(output: str) -> None:
     """Show the version, and the release of Kubernetes that decisions follow."""
-    found = VersionAnswer(__version__, RELEASE, platform.python_version())
+    releases = tuple(f"v{release.version}" for release in reversed(RELEASES.values()))
+    found = VersionAnswer(__version__, f"v{NEWEST.version}", platform.python_version(), releases)
     if output == TEXT:
-        click.echo(f"kubesched {found.version}, as Kubernetes {found.kubernetes}, on Python {found.python}")
+        followed = " or ".join(releases)
+        click.echo(f"kubesched {found.version}, as Kubernetes {followed}, on Python {found.python}")
     else:
         print_plain(answer(found), output)

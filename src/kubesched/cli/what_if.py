@@ -8,14 +8,17 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from kubesched.api.release import RELEASES
 from kubesched.ask.answers import Skipped, answer
 from kubesched.ask.edits import RescheduleAll, UpgradeNodes, UseConfiguration, read_nodes
 from kubesched.ask.html import what_if_page
-from kubesched.ask.output import counted, listed
+from kubesched.ask.output import agreeing, counted, listed
 from kubesched.ask.what_if.answer import Count, Fullness, Moved, ShareChange, WhatIfAnswer
 from kubesched.ask.what_if.what_if import what_if as ask
 from kubesched.cli.cluster_options import (
+    given_gates,
     manifests_of,
+    now_in_words,
     output_option,
     plugin_errors_reported,
     read_gates,
@@ -24,19 +27,21 @@ from kubesched.cli.cluster_options import (
 )
 from kubesched.cli.cluster_source import ClusterSource, DurationType
 from kubesched.cli.edit_options import NODES, EditOptions, edit_options
+from kubesched.cli.grid import STRONG, Grid, unbroken
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import (
     BAD,
     FAINT,
     GOOD,
     console,
-    heading,
+    note,
+    paragraph,
     print_plain,
     print_rows,
     print_skipped,
     progress_bar,
-    table,
 )
+from kubesched.cli.releases import answer_releases
 from kubesched.config import Features
 from kubesched.simulate.report import moment, title_of
 from kubesched.simulate.rolling_upgrade import UpgradePace
@@ -64,7 +69,10 @@ class DifferencePrinter:
         self._waiting()
         if self._it.gone:
             self._out.print()
-            self._out.print(Text(f"No longer there: {listed(self._it.gone)}"))
+            paragraph(self._out, f"No longer there: {listed(self._it.gone)}")
+        if self._it.interrupted:
+            self._out.print()
+            paragraph(self._out, f"Jobs that are interrupted, and lose their work: {listed(self._it.interrupted)}")
         self._groups()
         self._evictions()
         self._budgets()
@@ -76,9 +84,9 @@ class DifferencePrinter:
     def _summary(self) -> None:
         it = self._it
         asked = "; ".join(it.changes)
-        self._out.print(heading(asked[:1].upper() + asked[1:]))
+        paragraph(self._out, asked[:1].upper() + asked[1:], STRONG)
         if it.is_nothing:
-            self._out.print(Text("No pod is treated otherwise.", style=GOOD))
+            paragraph(self._out, "No pod is treated otherwise.", GOOD)
             return
         evicted = sum(len(each.victims) for each in it.evictions)
         parts = [
@@ -92,53 +100,50 @@ class DifferencePrinter:
         for i, (part, style) in enumerate(parts):
             text.append(", " if i else "")
             text.append(part, style=style)
-        self._out.print(text)
+        paragraph(self._out, text)
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
     def _moves(self, title: str, to: str, moves: Sequence[Moved]) -> None:
         if not moves:
             return
-        rows = table(title, "From", to)
+        rows = Grid((title, "From", to))
         for each in moves[: self._most]:
             before = Text(each.from_node) if each.from_node else Text("new" if each.is_new else "waiting", style=FAINT)
-            rows.add_row(each.pod, before, Text(each.to_node, style=GOOD))
+            rows.add(each.pod, before, Text(each.to_node, style=GOOD))
         print_rows(self._out, rows, len(moves) - self._most)
 
     def _waiting(self) -> None:
         if not self._it.waiting:
             return
-        rows = table("Waits", "Pods", "From", "Why", right=("Pods",), wrap=("From",))
-        for i, (reason, pods) in enumerate(self._it.reasons[: self._most]):
-            if i:
-                rows.add_row("", "", "", "")
+        rows = Grid(("Waits", "Pods", "From", "Why"), right=(1,), spaced=True)
+        for reason, pods in self._it.reasons[: self._most]:
             names = [each.pod for each in pods]
             shown = names if len(names) <= _NAMED + 1 else [*names[:_NAMED], f"and {len(names) - _NAMED} more"]
             nodes = list(dict.fromkeys(each.from_node or "new" for each in pods))
-            rows.add_row("\n".join(shown), str(len(pods)), listed(nodes, _NAMED), Text(reason, style=BAD))
+            rows.add("\n".join(shown), str(len(pods)), listed(nodes, _NAMED), Text(reason, style=BAD))
         print_rows(self._out, rows, len(self._it.reasons) - self._most)
 
     def _groups(self) -> None:
         if not self._it.groups:
             return
-        numbers = ("Needs", "Run before", "Run after", "Moved")
-        rows = table("Pod group", *numbers, "", right=numbers)
+        rows = Grid(("Pod group", "Needs", "Run before", "Run after", "Moved", ""), right=range(1, 5))
         for each in self._it.groups[: self._most]:
             remark = Text("runs", style=GOOD)
             if not each.runs:
                 short = f"{each.needed - each.after} too few run" if each.after else "waits as a whole"
                 remark = Text(f"{short}: {each.reason}" if each.reason else short, style=BAD)
-            elif each.after < each.pods:
-                remark = Text(f"runs, {counted(each.pods - each.after, 'pod')} beyond what it needs wait")
-            rows.add_row(each.group, *map(str, (each.needed, each.before, each.after, each.moved)), remark)
+            elif (over := each.pods - each.after) > 0:
+                remark = Text(f"runs, {counted(over, 'pod')} beyond what it needs {agreeing(over, 'wait')}")
+            rows.add(each.group, *map(str, (each.needed, each.before, each.after, each.moved)), remark)
         print_rows(self._out, rows, len(self._it.groups) - self._most)
 
     def _evictions(self) -> None:
         if not self._it.evictions:
             return
-        rows = table("Evicted", "By", "Priority", "On", right=("Priority",))
+        rows = Grid(("Evicted", "By", "Priority", "On"), right=(2,))
         for each in self._it.evictions[: self._most]:
-            rows.add_row("\n".join(each.victims), each.preemptor, str(each.priority), each.node)
+            rows.add("\n".join(each.victims), each.preemptor, str(each.priority), each.node)
         print_rows(self._out, rows, len(self._it.evictions) - self._most)
 
     def _unmanaged(self) -> None:
@@ -147,15 +152,14 @@ class DifferencePrinter:
         if leaving:
             text = f"Without an owner, so that nobody would make them anew: {listed(leaving)}"
             self._out.print()
-            self._out.print(Text(text, style=FAINT))
+            note(self._out, text)
 
     # -- budgets, upgrades --------------------------------------------------------------------------------------------
 
     def _budgets(self) -> None:
         if not self._it.budgets:
             return
-        numbers = ("Needs", "Up before", "Up after", "Leave")
-        rows = table("Budget", *numbers, "", right=numbers)
+        rows = Grid(("Budget", "Needs", "Up before", "Up after", "Leave", ""), right=range(1, 5))
         for each in self._it.budgets:
             remark = Text("kept", style=GOOD)
             if each.short:
@@ -163,7 +167,7 @@ class DifferencePrinter:
             elif each.slows:
                 remark = Text(f"{each.before - each.wanted} may leave at once: a drain would have to wait")
             figures = (each.wanted, each.before, each.after, each.leaving)
-            rows.add_row(each.budget, *map(str, figures), remark)
+            rows.add(each.budget, *map(str, figures), remark)
         print_rows(self._out, rows)
 
     def _upgrade(self) -> None:
@@ -173,16 +177,16 @@ class DifferencePrinter:
         slow = [each for each in upgrade.replaced if each.waited_for]
         text = f"{counted(len(upgrade.replaced), 'node')} replaced in {moment(upgrade.seconds)}"
         waits = f", {len(slow)} of them waited for disruption budgets" if slow else ""
-        self._out.print(Text(f"{text}{waits}."))
+        paragraph(self._out, f"{text}{waits}.")
         if slow:
-            rows = table("Node", "Drained in", "Waited for", right=("Drained in",))
+            rows = Grid(("Node", "Drained in", "Waited for"), right=(1,))
             for each in sorted(slow, key=lambda node: node.began - node.ended)[: self._most]:
-                rows.add_row(each.node, moment(each.ended - each.began), listed(each.waited_for))
+                rows.add(each.node, moment(each.ended - each.began), listed(each.waited_for))
             print_rows(self._out, rows, len(slow) - self._most)
         if upgrade.forced:
-            rows = table("Evicted against a budget", "On", "After", "Budget", right=("After",))
+            rows = Grid(("Evicted against a budget", "On", "After", "Budget"), right=(2,))
             for forced in upgrade.forced[: self._most]:
-                rows.add_row(forced.pod, forced.node, moment(forced.time), Text(listed(forced.budgets), style=BAD))
+                rows.add(forced.pod, forced.node, moment(forced.time), Text(listed(forced.budgets), style=BAD))
             print_rows(self._out, rows, len(upgrade.forced) - self._most)
 
     # -- how full -----------------------------------------------------------------------------------------------------
@@ -194,36 +198,36 @@ class DifferencePrinter:
             if name in ("cpu", "memory") or share.before or share.after
         ]
         columns = ("Nodes", *map(title_of, resources), "Pods")
-        rows = table("Zone", *columns, right=columns)
+        rows = Grid(("Zone", *columns), right=range(1, len(columns) + 1))
         zones: list[Fullness] = list(self._it.zones)
         for each in [*zones, self._it.total] if len(zones) > 1 else [self._it.total]:
             shares = (_share(each.resources.get(name)) for name in resources)
-            rows.add_row(each.name, _count(each.nodes), *shares, _count(each.pods))
+            rows.add(each.name, _count(each.nodes), *shares, _count(each.pods))
         spread = (_share(self._it.spread.get(name)) for name in resources)
-        rows.add_row(Text("between nodes", style=FAINT), "", *spread, "")
+        rows.add(Text("between nodes", style=FAINT), "", *spread, "")
         print_rows(self._out, rows)
-        note = "Requested before → after, as a share of what nodes offer; below, the deviation between nodes."
-        self._out.print(Text(note, style=FAINT))
+        text = "Requested before → after, as a share of what nodes offer; below, the deviation between nodes."
+        note(self._out, text)
 
     def _workloads(self) -> None:
         zones = list(dict.fromkeys(zone for each in self._it.workloads for zone in each.zones))
         if len(zones) < 2:
             return
-        rows = table("Pods per zone", *sorted(zones), right=zones)
+        rows = Grid(("Pods per zone", *sorted(zones)), right=range(1, len(zones) + 1))
         for each in self._it.workloads[: self._most]:
-            rows.add_row(each.workload, *(_count(each.zones.get(zone, Count(0, 0))) for zone in sorted(zones)))
+            rows.add(each.workload, *(_count(each.zones.get(zone, Count(0, 0))) for zone in sorted(zones)))
         print_rows(self._out, rows, len(self._it.workloads) - self._most)
 
 
 def _count(count: Count) -> str:
-    return str(count.after) if count.before == count.after else f"{count.before} → {count.after}"
+    return str(count.after) if count.before == count.after else unbroken(f"{count.before} → {count.after}")
 
 
 def _share(share: ShareChange | None) -> str:
     if share is None:
         return ""
     before, after = ("-" if each is None else f"{each:.0%}" for each in (share.before, share.after))
-    return after if before == after else f"{before} → {after}"
+    return after if before == after else unbroken(f"{before} → {after}")
 
 
 @click.command("what-if")
@@ -235,6 +239,11 @@ def _share(share: ShareChange | None) -> str:
     multiple=True,
     metavar="GATE=BOOL,...",
     help="Features that are on or off with the changes. Can be repeated.",
+)
+@click.option(
+    "--upgrade-to",
+    type=click.Choice(list(RELEASES)),
+    help="Release of Kubernetes to upgrade to: which pods are treated otherwise, and why, as `compare` says it.",
 )
 @click.option("--upgrade", multiple=True, metavar=NODES, help="Nodes to upgrade, a few at a time. Can be repeated.")
 @click.option(
@@ -275,6 +284,7 @@ def what_if(
     edits: EditOptions,
     with_config: str | None,
     with_feature_gates: tuple[str, ...],
+    upgrade_to: str | None,
     upgrade: tuple[str, ...],
     surge: int,
     node_startup: float | None,
@@ -288,10 +298,17 @@ def what_if(
     The cluster is simulated twice, as it is and with all changes, so what would happen anyway is not told. Nothing is
     written to a cluster.
     """
+    if upgrade_to is not None:
+        if with_config is not None or with_feature_gates or upgrade:
+            refuse(["--upgrade-to is not combined with --with-config, --with-feature-gates or --upgrade"])
+        sides = [features.release, RELEASES[upgrade_to]]
+        answer_releases(source, sides, config_file, given_gates(), edits, output=output, all_pods=all_pods)
+        return
     configs = [scheduler_config(source, config_file, features)]
     if with_config is not None or with_feature_gates:
-        gates = read_gates(with_feature_gates, "--with-feature-gates") if with_feature_gates else features
-        configs.append(scheduler_config(source, with_config or config_file, gates))
+        if with_feature_gates:
+            features = read_gates(with_feature_gates, "--with-feature-gates", features.release)
+        configs.append(scheduler_config(source, with_config or config_file, features))
     manifests = manifests_of(source, *configs, workloads=True)
     asked = edits.read(source, manifests, *configs)
     asked += [UseConfiguration(config.settings) for config in configs[1:]]
@@ -299,14 +316,14 @@ def what_if(
         pace = UpgradePace(surge, node_startup or 0.0, pod_startup or 0.0, drain_timeout or 0.0)
         asked.append(UpgradeNodes(tuple(node for text in upgrade for node in read_nodes(text)), pace=pace))
     if all(isinstance(edit, RescheduleAll) for edit in asked):
-        refuse(["nothing is changed: give --drain, --lose, --add, --scale, --with, --with-config or --upgrade"])
+        refuse(["nothing is changed: give --drain, --lose, --gone, --add, --scale, --with, --with-config or --upgrade"])
     with plugin_errors_reported(), progress_bar("Simulating") as progress:
         found = ask(manifests.objects, configs[0].settings, asked, seed=seed, progress=progress).difference
     match output:
         case "json" | "yaml":
             print_plain(answer(found, Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(what_if_page(found), nl=False)
+            click.echo(what_if_page(found, made=now_in_words()), nl=False)
         case _:
             out = console()
             DifferencePrinter(out, found, most=None if all_pods else MOST_ROWS).print()

@@ -184,3 +184,20 @@ def test_a_pod_of_another_scheduler_is_answered_with_the_profiles_there_are() ->
 
 def test_the_version_is_told() -> None:
     assert run("--version").stdout == f"kubesched, version {__version__}\n"
+
+
+def test_pods_that_a_quota_keeps_from_being_created_are_told(tmp_path: Path) -> None:
+    """No scheduler sees them, so a node that fits is only half of the answer."""
+    refused = 'pods "w-1" is forbidden: exceeded quota: q'
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "w"},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}},
+        "status": {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": refused}]},
+    }
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"capacity": {"pods": 9}}}
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, workload]}))
+    result = CliRunner().invoke(main, ["explain", "-f", str(file), "deployment/w"])
+    assert f"Deployment default/w: more of its pods are not created: {refused}" in result.stderr

@@ -75,7 +75,7 @@ def test_a_workload_that_has_all_its_pods_is_explained_with_one_more() -> None:
         "spec: {replicas: 1, selector: {matchLabels: {app: db}}, template: %s}}\n"
     )
     manifest = "---\n".join([NODE % ("n1", "web", CAPACITY), pod, stateful % (TEMPLATE % ("db", "1"))])
-    assert run("explain", "-f", "-", "sts/db", stdin=manifest).stdout.startswith("default/db-1  1 of 1 node fit")
+    assert run("explain", "-f", "-", "sts/db", stdin=manifest).stdout.startswith("default/db-1  1 of 1 node fits\n")
 
 
 def test_the_next_pod_of_a_workload_is_none_of_those_that_it_has() -> None:
@@ -88,14 +88,14 @@ def test_the_next_pod_of_a_workload_is_none_of_those_that_it_has() -> None:
         "spec: {nodeName: n1, containers: [{}]}}\n"
     )
     shown = run("explain", "-f", "-", "deployment/api", stdin=f"{manifest}---\n{pod}").stdout
-    assert shown.startswith(f"default/{owner}-0-next  1 of 1 node fit")
+    assert shown.startswith(f"default/{owner}-0-next  1 of 1 node fits")
 
 
 def test_a_pod_that_does_not_exist_yet_comes_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text("{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: c}]}}")
     shown = run("explain", "-f", "-", "--pod-file", str(file), stdin=NODE % ("n1", "web", CAPACITY)).stdout
-    assert shown.splitlines()[:2] == ["default/new  1 of 1 node fit", "It goes to n1, the only node that fits."]
+    assert shown.splitlines()[:2] == ["default/new  1 of 1 node fits", "It goes to n1, the only node that fits."]
 
 
 def test_an_unknown_workload_is_answered_with_those_that_exist() -> None:
@@ -114,8 +114,14 @@ def test_without_a_name_all_pending_pods_are_told_in_groups() -> None:
     manifest = "---\n".join([NODE % ("n1", "web", CAPACITY), deployment("api", 9, "2"), deployment("big", 2, "9")])
     lines = [line.strip() for line in run("explain", "-f", "-", stdin=manifest).stdout.splitlines()]
     assert lines[0] == "11 pending pods on 1 node: 2 would find a node now, 9 would not"
-    assert "9 pods: Insufficient cpu" in lines
-    assert "- 4 more nodes of pool web would place 7 of them." in lines
+    assert "7 pods of default/api: Insufficient cpu" in lines
+    assert "- 4 more nodes of pool web would place all of them." in lines
+    assert "2 pods of default/big: Insufficient cpu" in lines
+
+
+def test_a_namespace_alone_is_a_filter() -> None:
+    assert "shop/" not in run("explain", "-f", SHOP, "-n", "batch").stdout
+    assert "batch/report-yearly" in run("explain", "-f", SHOP, "-n", "batch").stdout
 
 
 # -- for programs -----------------------------------------------------------------------------------------------------
@@ -124,7 +130,7 @@ def test_without_a_name_all_pending_pods_are_told_in_groups() -> None:
 def test_json_and_yaml_have_the_same_document() -> None:
     document = json.loads(run("explain", "-f", SHOP, "shop/search-indexer", "-o", "json").stdout)
     assert (document["apiVersion"], document["kind"]) == ("kubesched.dev/v1alpha1", "Explanation")
-    assert document["currentNode"] == ""
+    assert "currentNode" not in document, "a field without a value is left out"
     assert document["nearestMisses"][0] == {
         "node": "spot-c1",
         "text": "lacks 7 cpu",

@@ -1,4 +1,4 @@
-"""`explain -o html` and `compare -o html`: one page each, complete, with nothing from elsewhere and nothing to run."""
+"""`-o html` of explain, compare, place and capacity: one page each that loads nothing and runs nothing."""
 
 from __future__ import annotations
 
@@ -51,6 +51,8 @@ def test_every_page_needs_nothing_else_and_says_what_made_it(most_allocated: str
         page("explain", "-f", SHOP),
         page("explain", "-f", SHOP, "shop/search-indexer"),
         page("compare", "-f", SHOP, "--config", most_allocated),
+        page("place", "-f", SHOP),
+        page("capacity", "-f", SHOP, "--pod", "-", stdin=POD % ("one", 1)),
     ]
     for text in pages:
         assert not re.search(r"https?:|<script[^>]|<link|@import|url\(", text)

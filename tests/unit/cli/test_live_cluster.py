@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from kubesched import config
 from kubesched.ask.sources import live
 from kubesched.cli.main import main
 from kubesched.kube import listing
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 BUDGETS, PODS, NODES = "/apis/policy/v1/poddisruptionbudgets", "/api/v1/pods", "/api/v1/nodes"
 SCHEDULERS = "/api/v1/namespaces/kube-system/pods"
@@ -170,6 +171,16 @@ def test_defaults_are_followed_and_said_where_no_scheduler_answers(front: Front)
     assert "Scheduler configuration: the defaults (/configz of kube-system/kube-scheduler-a cannot be read" in said
 
 
+def test_configuration_of_a_sandbox_is_followed(front: Front) -> None:
+    named = config.to_plain(config.default()) | {"profiles": [{"schedulerName": "another"}]}
+    front.answers["/configz"] = {"componentconfig": named}
+    result = run("place", "-o", "json")
+    assert "Scheduler configuration: /configz of the sandbox" in result.stderr
+    assert all("no profile 'default-scheduler'" in each["message"] for each in json.loads(result.stdout)["unplaced"])
+    front.answers["/configz"] = {"componentconfig": {"kind": "KubeletConfiguration"}}
+    assert "the defaults (kube-system has no pod of a scheduler)" in run("place").stderr
+
+
 def test_scheduler_that_does_not_answer_costs_no_more_than_its_patience(
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +204,7 @@ def test_snapshot_answers_as_the_cluster_does(front: Front) -> None:
     front.denied.add(BUDGETS)
     said = run("snapshot", "-o", "cluster.json.gz").stderr
     assert "cluster.json.gz: 4 nodes, 3 pods" in said
+    assert re.search(r", [1-9][\d.]* kB$", said.strip())
     assert Path("cluster.json.gz").stat().st_mode & 0o777 == 0o600
     for command in (["place"], ["simulate"], ["explain", "tall"]):
         assert document(*command, "-f", "cluster.json.gz") == document(*command)

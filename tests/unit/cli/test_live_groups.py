@@ -14,9 +14,9 @@ from tests.sandbox_server import fresh_api
 from kubesched.api.kinds import NODES, POD_GROUPS, PODS, WORKLOADS
 from kubesched.ask.sources.snapshot import open_snapshot
 from kubesched.cli.main import main
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
-from kubesched.sandbox.nodes import node_manifests
+from kubesched_sandbox.api import Api
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
+from kubesched_sandbox.nodes import node_manifests
 
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 CONTAINER = {"name": "main", "image": "train", "resources": {"requests": {"cpu": "3"}}}

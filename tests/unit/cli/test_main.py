@@ -27,13 +27,21 @@ def test_help_has_every_command_with_its_whole_sentence() -> None:
         assert f"{name} {sentence}" in shown
 
 
-def test_image_without_the_sandbox_says_so_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("kubesched.sandbox", "kubesched.cli.sandbox"))]:
+class _WithoutTheSandbox:
+    """A finder by whose word there is no such package."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "kubesched_sandbox":
+            raise ModuleNotFoundError(name=name)
+
+
+def test_without_the_sandbox_installed_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("kubesched_sandbox")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "kubesched.sandbox", None)
+    monkeypatch.setattr(sys, "meta_path", [_WithoutTheSandbox(), *sys.meta_path])
     result = CliRunner().invoke(main, ["sandbox", "--nodes", "3"])
     assert result.exit_code == 2
-    assert result.stderr == "sandbox: this image has the scheduler without the sandbox; use the wheel\n"
+    assert result.stderr == "sandbox: needs the package kubesched-sandbox beside kubesched\n"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +68,7 @@ def completed(*words: str) -> list[str]:
 def test_commands_options_and_values_are_completed() -> None:
     assert completed("si") == ["simulate"]
     assert completed("place", "--kub") == ["--kubeconfig"]
-    assert completed("place", "-o", "") == ["text", "json", "yaml"]
+    assert completed("place", "-o", "") == ["text", "json", "yaml", "html"]
     assert completed("run", "--leader-elect-res") == [
         f"--leader-elect-{name}" for name in ("resource-lock", "resource-name", "resource-namespace")
     ]

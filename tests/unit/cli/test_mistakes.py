@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from kubesched.cli.main import main
 
-sandbox_command = import_module("kubesched.cli.sandbox")
+sandbox_command = import_module("kubesched_sandbox.cli")
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main}]}\n"
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -137,9 +137,9 @@ def test_unknown_option_is_named(command: str) -> None:
     assert lines(command, "--bogus")[-1].startswith("Error: No such option '--bogus'.")
 
 
-@pytest.mark.parametrize(("command", "known"), [("simulate", "'json', 'yaml', 'html'"), ("place", "'json', 'yaml'")])
+@pytest.mark.parametrize(("command", "known"), [("simulate", "'json', 'yaml', 'html'"), ("replay", "'json', 'yaml'")])
 def test_unknown_format_is_named_with_those_that_there_are(command: str, known: str) -> None:
-    said = lines(command, "-f", "node.yaml", "-o", "xml")
+    said = lines(command, *(["-f"] if command == "simulate" else []), "node.yaml", "-o", "xml")
     assert said[-1] == f"Error: Invalid value for '-o' / '--output': 'xml' is not one of 'text', {known}."
 
 

@@ -72,3 +72,9 @@ def test_input_that_is_refused_leaves_the_recording_alone(tmp_path: Path) -> Non
     recording = recorded(tmp_path)
     assert run("simulate", "-f", str(tmp_path / "missing"), "--record", str(recording)).exit_code == 2
     assert [file.name for file in tmp_path.iterdir()] == ["night.jsonl"]
+
+
+def test_file_that_is_no_recording_is_said_to_be_none(tmp_path: Path) -> None:
+    file = tmp_path / "typo.yaml"
+    file.write_text("apiVersion: v1\nkind: Node\n")
+    assert f"{file}: line 1: not a recording" in run("replay", str(file)).stderr

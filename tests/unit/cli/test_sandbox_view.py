@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import pytest
+from rich.console import Console
 from rich.text import Text
 
 from kubesched.api.kinds import NODES, PODS
-from kubesched.cli.sandbox_view import ANOTHER_SCHEDULER, Addresses, draw
-from kubesched.sandbox.box import Sandbox, SandboxSettings
-from kubesched.sandbox.nodes import node_manifests
+from kubesched_sandbox.box import Sandbox, SandboxSettings
+from kubesched_sandbox.nodes import node_manifests
+from kubesched_sandbox.view import ANOTHER_SCHEDULER, Addresses, NodeUsage, draw, print_fullest
 
 SIZES = [(60, 20), (80, 24), (100, 30), (160, 50)]
 SAYING = "Zone c is cordoned, and 6 more web servers are wanted: the spread allows no zone to run ahead."
@@ -120,3 +122,18 @@ def test_paths_that_are_longer_than_a_line_are_wrapped_and_warnings_shown() -> N
     assert max(line.cell_len for line in lines) <= 60
     assert path in "".join(line.plain for line in lines)
     assert "".join(line.plain for line in lines).count("w" * 60) >= 3
+
+
+# -- the last table of a sandbox --------------------------------------------------------------------------------------
+
+
+def test_the_last_table_says_what_the_nodes_are_like_that_it_leaves_out() -> None:
+    """25 nodes are cordoned and empty, 15 are at 75 %: the note below said "none of them fuller"."""
+    nodes = [NodeUsage(f"cordoned-{i:02}", 0.0, 0.0, 0, ("cordoned",), "a", i) for i in range(25)]
+    nodes += [NodeUsage(f"used-{i:02}", 0.75, 0.5, 3, (), "a", 25 + i) for i in range(15)]
+    out = Console(file=io.StringIO(), width=80)
+    print_fullest(out, nodes, 20)
+    assert isinstance(out.file, io.StringIO)
+    shown = out.file.getvalue()
+    assert shown.count("75%") == 15
+    assert "and 20 nodes more: at most 0% of CPU and 0% of memory requested, 20 cordoned" in shown

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubesched.cli.main import main
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 SHOP = str(Path(__file__).parents[3] / "examples" / "shop")
 

@@ -26,6 +26,18 @@ expect:
 """
 
 
+NODE_OF_REGION = "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {capacity: {cpu: 4, pods: 9}}}\n"
+POD_WITH_REGION = """---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web-%d
+  labels: {app: web, topology.kubernetes.io/region: eu-1}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: w, controller: true}]
+spec: {nodeName: n1, containers: [{name: c%d, resources: {requests: {cpu: 1}}}]}
+"""
+
+
 def run(*arguments: str, code: int = 0) -> Result:
     result = CliRunner().invoke(main, ["test", *arguments])
     assert result.exit_code == code, result.output
@@ -78,6 +90,15 @@ def test_a_first_case_is_written_once_and_holds(tmp_path: Path) -> None:
     assert yaml.safe_load(Path(file).read_text())["expect"]
     assert "1 passed, 0 failed" in run(file).stdout
     assert "there is such a file already" in run("--init", str(EXAMPLES), file, code=2).stderr
+
+
+def test_first_case_does_not_choose_pods_by_where_they_are(tmp_path: Path) -> None:
+    """The API server gives bound pods the zone and the region of their nodes as labels."""
+    pods = "".join(POD_WITH_REGION % (i, i) for i in range(2))
+    cluster, file = tmp_path / "cluster.yaml", tmp_path / "first.yaml"
+    cluster.write_text(NODE_OF_REGION + pods)
+    run("--init", str(cluster), str(file))
+    assert yaml.safe_load(file.read_text())["expect"][0]["pods"] == {"app": "web"}
 
 
 # -- for pytest --------------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_all_pods_can_be_placed_anew_before_and_after() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "nothing is changed: give --drain, --lose, --add, --scale, --with, --with-config or --upgrade"),
+        ((), "nothing is changed: give --drain, --lose, --gone, --add, --scale, --with, --with-config or --upgrade"),
         (("--drain", "web-a9"), "--drain web-a9: there is no such node; did you mean web-a2?"),
         (("--upgrade", "pool=wep"), "--upgrade pool=wep: no node has the label pool with the value 'wep'"),
         (("--lose", "@nowhere"), "nowhere: No such file or directory"),
@@ -140,3 +140,36 @@ def test_simulate_compare_and_capacity_take_the_same_changes(tmp_path: Path) -> 
     assert "service-a" not in {story["node"] for story in simulated["pods"]}
     compared = run("compare", "-f", CLUSTER, "--config", str(policy), "--with", WEB).stdout
     assert "All 6 pods are treated alike." in compared
+
+
+def test_placement_tests_beside_manifests_are_known() -> None:
+    folder = str(Path(CLUSTER).parent)
+    result = run("what-if", "-f", folder, "--scale", "shop/deployment/web=20")
+    assert "unknown kind" not in result.stderr
+
+
+STATEFUL_SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: c, image: x, resources: {requests: {cpu: "1"}}}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOncePod], storageClassName: CLASS, resources: {requests: {storage: 1Gi}}}
+---
+{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, provisioner: csi.example.com,
+ volumeBindingMode: WaitForFirstConsumer}
+"""
+
+
+@pytest.mark.parametrize(("storage_class", "fit"), [("fast", 24), ("nowhere", 0)])
+def test_copies_of_a_stateful_set_have_volumes_of_their_own(tmp_path: Path, storage_class: str, fit: int) -> None:
+    file = tmp_path / "db.yaml"
+    file.write_text(STATEFUL_SET.replace("CLASS", storage_class))
+    found = json.loads(run("capacity", "-f", CLUSTER, "--pod", str(file), "-o", "json").stdout)
+    assert found["fit"] == fit
