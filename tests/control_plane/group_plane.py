@@ -20,7 +20,7 @@ GATES = {
 }
 NEWER_GATES = dict.fromkeys(("GenericWorkload", "TopologyAwareWorkloadScheduling", "DRAWorkloadResourceClaims"), True)
 """Those that are left of them in v1.37."""
-FLAG = "--feature-gates=" + ",".join(f"{gate}=true" for gate in GATES)
+FLAG, NEWER_FLAG = ("--feature-gates=" + ",".join(f"{gate}=true" for gate in gates) for gates in (GATES, NEWER_GATES))
 _WITHIN = 90.0
 _WITH_STATUS = ("PodDisruptionBudget", "PersistentVolumeClaim")
 

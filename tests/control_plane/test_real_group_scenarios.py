@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bench.peer.control_plane import ADMIN, ASSETS, SCHEDULER, ControlPlane
-from tests.control_plane.group_plane import FLAG, GATES, NEWER_GATES, RealStage
+from tests.control_plane.group_plane import FLAG, GATES, NEWER_FLAG, NEWER_GATES, RealStage
 from tests.control_plane.real_cluster import RealCluster
 from tests.group_scenarios import gangs, preemption, topology
 from tests.group_scenarios.stage import ALPHA, BETA, Scenario
@@ -32,12 +32,12 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if not assets:
         pytest.skip(f"{ASSETS} is not set" if api == ALPHA else f"{SKEWED} names no folder with v1.37")
     folder: Path = tmp_path_factory.mktemp("scenarios")
-    gates = GATES if api == ALPHA else NEWER_GATES
+    gates, flag = (GATES, FLAG) if api == ALPHA else (NEWER_GATES, NEWER_FLAG)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(ASSETS, assets)
         with ControlPlane(folder, gates=gates, served=(api,)) as plane:
             user = SCHEDULER if api == ALPHA else ADMIN
-            daemon = Daemon(folder, plane.kubeconfig(user), FLAG, config=CONFIG, token=ADMIN)
+            daemon = Daemon(folder, plane.kubeconfig(user), flag, config=CONFIG, token=ADMIN)
             try:
                 yield RealStage(RealCluster(plane), api)
                 assert "Traceback" not in daemon.log

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from bench.peer.control_plane import ControlPlane
 from tests.control_plane.conftest import StartKubesched, StartKubeScheduler
@@ -40,10 +41,11 @@ def some_pod(number: int, dice: random.Random) -> dict[str, Any]:
     return {"cpu": f"{dice.randrange(50, 900)}m", **dice.choice(wishes)}
 
 
+@pytest.mark.parametrize("seed", [14, 15, 16])
 def test_shadow_agrees_with_kube_scheduler_on_every_pod(
-    cluster: RealCluster, start_kubesched: StartKubesched, start_kube_scheduler: StartKubeScheduler
+    cluster: RealCluster, start_kubesched: StartKubesched, start_kube_scheduler: StartKubeScheduler, seed: int
 ) -> None:
-    dice = random.Random(14)
+    dice = random.Random(seed)
     for number in range(30):
         taints = [{"key": "dedicated", "effect": dice.choice(["NoSchedule", "PreferNoSchedule"])}]
         cluster.add_node(
@@ -55,6 +57,7 @@ def test_shadow_agrees_with_kube_scheduler_on_every_pod(
     start_kube_scheduler(**EVERY_NODE)
     shadow = start_kubesched("--shadow", **EVERY_NODE)
     shadow.wait_for_log("Watching, and binding nothing")
+    assert shadow.log_lines("Starting Kubernetes Scheduler", 'releaseSource="server"')
     pods = 60
     for number in range(pods):
         cluster.add_pod(f"pod-{number}", **some_pod(number, dice))

@@ -17,6 +17,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.daemon.log import Log
+from kubesched.daemon.lost_wakeups import LOOK_EVERY, LostWakeups
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
 from kubesched.kube.informers import Informers
@@ -36,24 +37,37 @@ class CacheComparer:
     """Compares from time to time, and when there is reason to."""
 
     def __init__(
-        self, scheduler: Scheduler, informers: Informers, registry: MetricsRegistry, handling: ObjectHandling
+        self,
+        scheduler: Scheduler,
+        informers: Informers,
+        registry: MetricsRegistry,
+        handling: ObjectHandling,
+        lost_wakeups: LostWakeups | None = None,
     ) -> None:
+        """With `lost_wakeups`, pods that wait are looked at more often than the cache is compared."""
         self._scheduler = scheduler
         self._handling = handling
         self._informers = informers
         self._differences = registry.family("kubesched_cache_differences_total")
         self._comparisons = registry.family("kubesched_cache_comparisons_total")
         self._soon = asyncio.Event()
+        self._lost_wakeups = lost_wakeups
 
     async def run(self) -> None:
-        """Compare every 15 minutes, and after `compare_soon`, for ever."""
+        """Compare every 15 minutes, and after `compare_soon`, for ever; look at pods that wait every minute."""
+        now = asyncio.get_running_loop().time
+        due = now() + COMPARE_EVERY
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(COMPARE_EVERY):
+                async with asyncio.timeout_at(due if self._lost_wakeups is None else min(due, now() + LOOK_EVERY)):
                     await self._soon.wait()
+            is_due = self._soon.is_set() or now() >= due
             self._soon.clear()
-            if self._informers.have_synced:
+            due = now() + COMPARE_EVERY if is_due else due
+            if is_due and self._informers.have_synced:
                 await self._compare()
+            if self._lost_wakeups is not None and self._informers.have_synced:
+                await self._lost_wakeups.look()
 
     def compare_soon(self) -> None:
         self._soon.set()

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kubesched.api.errors import UserError, aggregated
-from kubesched.daemon.feature_gates import KUBERNETES_MINOR, FeatureGates
+from kubesched.api.release import NEWEST, RELEASES, Release
+from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.options import Options
 
 TLS_VERSIONS = {
@@ -43,9 +44,9 @@ def read_text(file: str, flag: str) -> str:
         raise OptionsError(f"{flag}: not UTF-8 text: {file}") from None
 
 
-def mistakes_in(options: Options) -> list[str]:
+def mistakes_in(options: Options, release: Release) -> list[str]:
     """All mistakes in the flags, apart from the configuration that they lead to."""
-    return [*_versions(options), *_serving(options), *_authentication(options), *_metrics(options)]
+    return [*_versions(options), *_serving(options), *_authentication(options), *_metrics(options, release)]
 
 
 def _serving(options: Options) -> Iterator[str]:
@@ -56,6 +57,8 @@ def _serving(options: Options) -> Iterator[str]:
         yield f"--ui-port {options.ui_port} must be between 0 and 65535, inclusive. 0 for no web page"
     elif options.ui_port and options.ui_port == port:
         yield f"--ui-port {options.ui_port} is the secure port already"
+    if options.shadow_file and not options.shadow:
+        yield "--shadow-file needs --shadow"
     if options.tls_min_version and options.tls_min_version not in TLS_VERSIONS:
         yield f'unknown tls version "{options.tls_min_version}"'
     for path in options.authorization_always_allow_paths:
@@ -76,8 +79,8 @@ def _authentication(options: Options) -> Iterator[str]:
         )
 
 
-def _metrics(options: Options) -> Iterator[str]:
-    previous = f"{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1] - 1}"
+def _metrics(options: Options, release: Release) -> Iterator[str]:
+    previous = release.compatible_versions[-1]
     if options.show_hidden_metrics_for_version not in ("", previous):
         yield (
             f"--show-hidden-metrics-for-version must be omitted or have the value '{previous}'. "
@@ -89,7 +92,6 @@ def _metrics(options: Options) -> Iterator[str]:
 
 
 def _versions(options: Options) -> Iterator[str]:
-    newest = f"{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1]}"
     for flag, given in (
         ("emulated-version", options.emulated_version),
         ("min-compatibility-version", options.min_compatibility_version),
@@ -102,8 +104,20 @@ def _versions(options: Options) -> Iterator[str]:
             parts = (version if equals else component).strip().removeprefix("v").split(".")
             if len(parts) != 2 or not all(part.isdigit() for part in parts):
                 yield f'could not parse "{text}" as version'
-            elif flag == "emulated-version" and tuple(map(int, parts)) > KUBERNETES_MINOR:
-                yield f"emulation version {'.'.join(parts)} is not between [1.33, {newest}]"
+            elif flag == "emulated-version" and tuple(map(int, parts)) > _minor_of(NEWEST.name):
+                major, minor = _minor_of(NEWEST.name)
+                yield f"emulation version {'.'.join(parts)} is not between [{major}.{minor - 3}, {NEWEST.name}]"
+
+
+def emulated_release(options: Options) -> Release | None:
+    """The release that --emulated-version names, or the oldest that there is; None without the flag."""
+    named = [text.rpartition("=")[2].strip().removeprefix("v") for text in options.emulated_version]
+    oldest = next(iter(RELEASES.values()))
+    return next((RELEASES[name] for name in named if name in RELEASES), oldest) if named else None
+
+
+def _minor_of(name: str) -> tuple[int, ...]:
+    return tuple(map(int, name.split(".")))
 
 
 def mistakes_in_logging(options: Options, gates: FeatureGates) -> Iterator[str]:

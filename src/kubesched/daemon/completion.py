@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,13 +11,16 @@ from typing import Any
 import msgspec
 
 from kubesched import config
+from kubesched.api.errors import UserError
+from kubesched.api.release import NEWEST, RELEASES, Release, release_of
 from kubesched.config import Features
 from kubesched.config.configuration import WrittenConfiguration
 from kubesched.config.defaults import as_float32
 from kubesched.config.policy import translate
-from kubesched.daemon.checks import OptionsError, mistakes_in, mistakes_in_logging, read_text
-from kubesched.daemon.feature_gates import FeatureGates, GateError
+from kubesched.daemon.checks import OptionsError, emulated_release, mistakes_in, mistakes_in_logging, read_text
+from kubesched.daemon.feature_gates import FeatureGates, GateError, ReleaseSource
 from kubesched.daemon.options import FLAGS, Options
+from kubesched.daemon.tracing.configuration import TracingConfiguration, read_tracing_configuration
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import all_plugins
@@ -44,10 +48,13 @@ class Completed:
     options: Options
     configuration: config.SchedulerConfiguration
     gates: FeatureGates
+    release_source: ReleaseSource = ReleaseSource.NEWEST
     awaits_policy: bool = False
     """Whether the legacy Policy of --policy-configmap is still to be read: `with_policy` takes its text."""
     warnings: tuple[str, ...] = ()
     """Remarks to be logged once each."""
+    tracing: TracingConfiguration | None = None
+    """None: no attempt is traced, and nothing of OpenTelemetry is imported."""
 
     @property
     def elects(self) -> bool:
@@ -59,22 +66,44 @@ class Completed:
         return self.options.secure_port != 0 or self.options.ui_port != 0
 
 
-def completed(options: Options) -> Completed:
-    """Read what the options point to. OptionsError or ConfigError if something is wrong."""
+def completed(options: Options, server_version: str = "") -> Completed:
+    """Read what the options point to, as the release has it that --emulated-version names, else that of the API server,
+    else the newest. OptionsError or ConfigError if something is wrong."""
+    if emulated := emulated_release(options):
+        return _completed(options, emulated, ReleaseSource.FLAG)
+    served = release_of(server_version)
+    return _completed(options, served or NEWEST, ReleaseSource.SERVER if served else ReleaseSource.NEWEST)
+
+
+def completed_as_any(options: Options) -> Completed:
+    """As the newest release for which the options are right, while the API server has not said which it is."""
     try:
-        gates = FeatureGates.parse(options.feature_gates)
+        return completed(options)
+    except UserError:
+        for release in reversed(RELEASES.values()):
+            with contextlib.suppress(UserError):
+                return _completed(options, release, ReleaseSource.NEWEST)
+        raise
+
+
+def _completed(options: Options, release: Release, source: ReleaseSource) -> Completed:
+    try:
+        gates = FeatureGates.parse(options.feature_gates, release)
     except GateError as error:
         raise OptionsError(str(error)) from None
-    if mistakes := list(mistakes_in_logging(options, gates)) or mistakes_in(options):
+    if mistakes := list(mistakes_in_logging(options, gates)) or mistakes_in(options, release):
         raise OptionsError(*mistakes)
+    file = options.tracing_config_file
     result = Completed(
         options=options,
-        configuration=_configuration(options, Features.of(gates)),
+        configuration=_configuration(options, Features.of(gates, release)),
         gates=gates,
+        release_source=source,
         # A config map goes before a file, unless the file is preferred.
         awaits_policy=bool(options.policy_configmap)
         and not (options.use_legacy_policy_config and options.policy_config_file),
         warnings=(*options.warnings, *_ignored(options), *gates.warnings),
+        tracing=read_tracing_configuration(read_text(file, "--tracing-config-file"), source=file) if file else None,
     )
     if not result.awaits_policy and options.policy_config_file:
         text = read_text(options.policy_config_file, "--policy-config-file")

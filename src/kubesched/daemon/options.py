@@ -211,6 +211,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     record: str = ""
     record_annotations: bool = False
     shadow: bool = False
+    shadow_file: str = ""
+    tracing_config_file: str = ""
     ui_port: int = 0
 
     help: bool = False

@@ -9,12 +9,13 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from kubesched.daemon.cache_debugger import CacheComparer
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.live_client import LiveClient, YieldingSink
 from kubesched.daemon.log import Log
+from kubesched.daemon.lost_wakeups import LostWakeups
 from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import WorkQueueMetrics
 from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
@@ -22,7 +23,9 @@ from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
 from kubesched.daemon.options import Options
 from kubesched.daemon.scheduling_log import SchedulingLog
-from kubesched.daemon.shadow import Shadow, log_and_count, shadow_of
+from kubesched.daemon.shadow import Shadow, ShadowComparison, log_and_count, shadow_of
+from kubesched.daemon.shadow_file import ShadowFile
+from kubesched.daemon.tracing import tracing_of
 from kubesched.extenders.http_extender import HTTPExtender, close_all, extenders_of
 from kubesched.framework.budget import TURN, Budget
 from kubesched.framework.client import ClusterClient, SchedulerMode
@@ -38,6 +41,9 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.recording import Recording, RecordingClient
 from kubesched.scheduler.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from kubesched.daemon.tracing.exporting import Tracing
 
 FINISH_WITHIN = 10.0
 """Seconds that bindings under way are given when the replica stops."""
@@ -59,6 +65,9 @@ class Replica:
     extenders: Sequence[HTTPExtender]
     shadow: Shadow | None
     """In shadow mode: what it would have decided, against what the other scheduler did."""
+    shadow_file: ShadowFile | None
+    """Where what it found is kept."""
+    tracing: Tracing | None
     listens_late: bool
     """Whether the cluster is followed only from when it is the replica's turn."""
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -88,7 +97,11 @@ class Replica:
         finally:
             if self.shadow is not None:
                 await self.shadow.stop()
+            if self.shadow_file is not None:
+                await self.shadow_file.save()
             await close_all(self.extenders)
+            if self.tracing is not None:
+                await self.tracing.stop()
 
     async def _schedule(self) -> None:
         """Schedule until `stop`, then finish what is under way.
@@ -119,7 +132,9 @@ class Replica:
         """Shadow mode: only look, until `stop`."""
         if await _done_before(self._stopping, self.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
-            await self._stopping.wait()
+            keeping = contextlib.nullcontext() if self.shadow_file is None else running(self.shadow_file.run())
+            async with keeping:
+                await self._stopping.wait()
 
 
 @contextlib.asynccontextmanager
@@ -187,6 +202,15 @@ def build_replica(
     listeners: list[SchedulerListener] = [waiter]
     live = LiveClient(connections.scheduler, events, waiter, observer=ClientMetrics(registry, time.perf_counter))
     client: ClusterClient = live
+    originals = originals_for(configuration)
+    extenders = extenders_of(configuration, originals)
+    tracing = None
+    if completed.tracing is not None:
+        tracing = tracing_of(completed.tracing, asked_by="--tracing-config-file")
+        client = tracing.trace_calls(live, extenders)
+        spans = registry.family("kubesched_lost_spans_total")
+        registry.on_scrape(lambda: spans.child("dropped").set(tracing.dropped))
+        registry.on_scrape(lambda: spans.child("failed").set(tracing.exporter.failed))
     if record is not None:
         recording = Recording(
             record,
@@ -198,19 +222,18 @@ def build_replica(
         )
         client = RecordingClient(client, recording)
         listeners.append(recording)
-    originals = originals_for(configuration)
-    extenders = extenders_of(configuration, originals)
     scheduler = build_scheduler(settings, configuration, client, plugins, extenders=extenders, listeners=listeners)
     sink.attach(lambda: scheduler.writes.under_way)
     Census(registry, scheduler)
     scheduler.listeners.append(
         SchedulerMetrics(registry, scheduler.profiles, clock=time.perf_counter, draw=random.random),
+        *(() if tracing is None else (tracing.listener,)),  # after stopwatches are given, before lines are logged
         SchedulingLog(scheduler.engine.knows),
     )
     loop = SchedulingLoop(scheduler)
-    shadow: Shadow | None = None
+    shadow, shadow_file = None, ShadowFile(options.shadow_file) if options.shadow_file else None
     if options.shadow:
-        shadow = shadow_of(scheduler, clock=time.time, on_comparison=log_and_count(registry))
+        shadow = shadow_of(scheduler, clock=time.time, on_comparison=_noting(registry, shadow_file))
         scheduler.listeners.append(shadow)
     handling = ObjectHandling(
         scheduler.handle,
@@ -226,7 +249,8 @@ def build_replica(
         originals=originals,
         on_unreadable=handling.unreadable,
     )
-    comparer = CacheComparer(scheduler, informers, registry, handling)
+    lost_wakeups = LostWakeups(scheduler, registry, settings.clock)
+    comparer = CacheComparer(scheduler, informers, registry, handling, lost_wakeups)
     live.attach(comparer.expect_change)
     lost = registry.family("kubesched_lost_events_total")
     registry.on_scrape(lambda: lost.child("dropped").set(events.dropped))
@@ -240,8 +264,22 @@ def build_replica(
         comparer=comparer,
         extenders=extenders,
         shadow=shadow,
+        shadow_file=shadow_file,
+        tracing=tracing,
         listens_late=configuration.delay_cache_until_active and completed.elects,
     )
+
+
+def _noting(registry: MetricsRegistry, file: ShadowFile | None) -> Callable[[ShadowComparison], None]:
+    note = log_and_count(registry)
+    if file is None:
+        return note
+
+    def note_and_keep(comparison: ShadowComparison) -> None:
+        note(comparison)
+        file.note(comparison)
+
+    return note_and_keep
 
 
 def log_and_count_recording_error(registry: MetricsRegistry) -> Callable[[Exception], None]:

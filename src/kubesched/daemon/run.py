@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ import uvloop
 
 from kubesched.api.errors import UserError
 from kubesched.daemon.checks import OptionsError
-from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
+from kubesched.daemon.completion import POLICY_KEY, Completed, completed_as_any, with_policy, write_configuration
 from kubesched.daemon.feature_gates import version_text
 from kubesched.daemon.log import Log, Logging, start_logging
 from kubesched.daemon.metrics.client import RestClientMetrics, threadsafe
@@ -24,10 +25,11 @@ from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, FlagError, Options, help_text, parse_options
 from kubesched.daemon.page import MakePage
 from kubesched.daemon.replica import build_replica
+from kubesched.daemon.server_release import as_server
 from kubesched.daemon.supervision import OwnThread, Supervisor
 from kubesched.kube.authentication import Clients, clients_for, transport_for
 from kubesched.kube.client import Client, Throttle
-from kubesched.kube.connection import from_flags, in_cluster
+from kubesched.kube.connection import ConnectionSettings, from_flags, in_cluster
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.leader_election import LeaseLostError
 from kubesched.kube.observer import Observer
@@ -53,22 +55,24 @@ def main(arguments: Sequence[str], command: str = "kubesched run", *, make_page:
     if isinstance(options, int):
         return options
     try:
-        settings = completed(options)
+        settings = completed_as_any(options)
         logging = start_logging(options)
     except UserError as error:
         return _refuse(error)
     try:
         for name, value in sorted(options.shown().items()):
             log.text(f'FLAG: --{name}="{value}"', v=1)
-        for warning in settings.warnings:
-            log.warning(warning)
         if options.write_config_to:
+            _log_warnings(settings)
             log.info("Wrote configuration to", file=write_configuration(settings))
             return 0
         garbage.collect_seldom()
         garbage.map_large_buffers()
         with OwnThread("scheduling") as scheduling:
             uvloop.run(_run(settings, logging, os.environ, scheduling, make_page))
+        log.info("Requested to terminate, exiting")
+        return 0
+    except asyncio.CancelledError:
         log.info("Requested to terminate, exiting")
         return 0
     except LeaseLostError as error:
@@ -78,6 +82,11 @@ def main(arguments: Sequence[str], command: str = "kubesched run", *, make_page:
         return _refuse(error)
     finally:
         logging.stop()
+
+
+def _log_warnings(settings: Completed) -> None:
+    for warning in settings.warnings:
+        log.warning(warning)
 
 
 def _refuse(error: UserError) -> int:
@@ -115,11 +124,31 @@ async def _run(
 ) -> None:
     """The main thread has the lease, the endpoints and the signals; all the rest has the thread that schedules."""
     options = settings.options
+    wanted = settings.configuration.client_connection
+    server = from_flags(wanted.kubeconfig, options.master, environ)  # as upstream, --config does not undo it
+    asking, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert asking is not None
+    for number in (signal.SIGTERM, signal.SIGINT):  # until the supervisor listens to them
+        loop.add_signal_handler(number, asking.cancel)
+    async with as_server(settings, server, environ) as followed:
+        _log_warnings(followed)
+        await _schedule(followed, server, logging, environ, scheduling, make_page)
+
+
+async def _schedule(
+    settings: Completed,
+    server: ConnectionSettings,
+    logging: Logging,
+    environ: Mapping[str, str],
+    scheduling: OwnThread,
+    make_page: MakePage | None,
+) -> None:
+    options = settings.options
     registry = registry_of(options, settings.gates)
     counted = RestClientMetrics(registry)
     from_main = threadsafe(counted, scheduling.post)
+    registry.family("kubesched_release_info").child(settings.gates.release.name, settings.release_source).set(1)
     wanted = settings.configuration.client_connection
-    server = from_flags(wanted.kubeconfig, options.master, environ)  # as upstream, --config does not undo it
     connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=from_main)
     try:
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))

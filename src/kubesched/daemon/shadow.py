@@ -75,6 +75,10 @@ class ShadowComparison:
     """Why no node fits here."""
     said: str = ""
     """What the other scheduler had said of the pod while that waited."""
+    plugin: str = ""
+    """Whose rejection or score makes the difference; empty where pods agree, or no plugin can be named."""
+    workload: str = ""
+    """`namespace/type/name` of what made the pod; the pod itself where nothing did."""
 
     @property
     def agrees(self) -> bool:
@@ -191,6 +195,7 @@ class Shadow(SchedulerListener):
             nodes=self._engine.state.nodes.live_count,
             message="" if group.ours else group.why,
             said=_said_of(pod),
+            workload=_workload_of(pod),
         )
 
     def _count(self, comparison: ShadowComparison) -> None:
@@ -237,10 +242,10 @@ def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], Non
 def compare(decision: Decision, theirs: str, at: float) -> ShadowComparison:
     """What to say about a pod that the other scheduler bound, by the decision that was made for it here."""
     view = DecisionView(decision)
-    judgement, why, cause = _judge(view, theirs)
-    pod, ours = decision.pod.key, decision.node
+    judgement, why, cause, plugin = _judge(view, theirs)
+    pod, ours, workload = decision.pod.key, decision.node, _workload_of(decision.pod)
     if judgement in AGREEING:
-        return ShadowComparison(at, pod, judgement, theirs, ours, why)
+        return ShadowComparison(at, pod, judgement, theirs, ours, why, workload=workload)
     return ShadowComparison(
         at,
         pod,
@@ -255,49 +260,52 @@ def compare(decision: Decision, theirs: str, at: float) -> ShadowComparison:
         fitting=view.fitting,
         message="" if ours else decision.message,
         said=_said_of(decision.pod),
+        plugin=plugin,
+        workload=workload,
     )
 
 
-def _judge(view: DecisionView, theirs: str) -> tuple[Judgement, str, str]:
-    """The judgement, why, and what pods that differ for the same reason have in common."""
+def _judge(view: DecisionView, theirs: str) -> tuple[Judgement, str, str, str]:
+    """The judgement, why, what pods that differ for the same reason have in common, and the plugin that differs."""
     decision = view.decision
     if decision.outcome is Outcome.ERROR:
-        return "error", decision.message, decision.status.plugin if decision.status is not None else ""
+        plugin = decision.status.plugin if decision.status is not None else ""
+        return "error", decision.message, plugin, plugin
     if decision.node == theirs:
-        return "same", "", ""
-    rejection = _rejection(view, theirs)
+        return "same", "", "", ""
+    rejection, plugin = _rejection(view, theirs)
     if decision.outcome is not Outcome.SCHEDULED:
-        return "no-node", rejection or decision.message, rejection
+        return "no-node", rejection or decision.message, rejection, plugin
     if rejection:
-        return "rejected", rejection, rejection
+        return "rejected", rejection, rejection, plugin
     return _compare_scores(view, theirs)
 
 
-def _rejection(view: DecisionView, node: str) -> str:
-    """Why the node would not have been taken here; nothing if it fits."""
+def _rejection(view: DecisionView, node: str) -> tuple[str, str]:
+    """Why the node would not have been taken here, and by which plugin; nothing if it fits."""
     row = view.row_of(node)
     if row is None:
-        return "the node is not known here"
+        return "the node is not known here", ""
     status = view.rejection(row)
-    return "" if status is None else f"{status.plugin}: {status.message}"
+    return ("", "") if status is None else (f"{status.plugin}: {status.message}", status.plugin)
 
 
-def _compare_scores(view: DecisionView, theirs: str) -> tuple[Judgement, str, str]:
+def _compare_scores(view: DecisionView, theirs: str) -> tuple[Judgement, str, str, str]:
     ours = view.decision.node
     mine, other = _standing(view, ours), _standing(view, theirs)
     if view.is_nominated or mine.total is None or other.total is None:
-        return "lower", f"the pod had been nominated to {ours}", "the pod had been nominated elsewhere"
+        return "lower", f"the pod had been nominated to {ours}", "the pod had been nominated elsewhere", ""
     if mine.total == other.total:
-        return "tie", "", ""
+        return "tie", "", "", ""
     differences = [(plugin, a - b) for (plugin, a), (_, b) in zip(mine.parts, other.parts) if a != b]
     words = ", ".join(f"{plugin} {difference:+d}" for plugin, difference in differences)
     against = max(differences, key=lambda difference: difference[1])[0]
     why = f"{ours} scores {mine.total}, {theirs} {other.total}: {words}"
-    return "lower", why, f"{against} prefers another node"
+    return "lower", why, f"{against} prefers another node", against
 
 
 def _standing(view: DecisionView, node: str) -> Standing:
-    rejection, place = _rejection(view, node), view.place_of(node)
+    (rejection, _), place = _rejection(view, node), view.place_of(node)
     if view.scores is None or rejection or place is None:
         return Standing(node, rejection)
     parts = tuple((part.plugin, score_at(part.weighted, place)) for part in view.scores.parts)
@@ -308,3 +316,17 @@ def _said_of(pod: Pod) -> str:
     """The last word of the other scheduler about a pod that it could not place at once."""
     said = (each.message for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False")
     return next(said, "")[:_MOST_SAID]
+
+
+_TEMPLATE_HASH = "pod-template-hash"
+"""The label by which a Deployment tells the pods of its ReplicaSets apart."""
+
+
+def _workload_of(pod: Pod) -> str:
+    owner = pod.metadata.controller
+    if owner is None:
+        return pod.key
+    kind, name, rollout = owner.kind, owner.name, pod.metadata.labels.get(_TEMPLATE_HASH, "")
+    if kind == "ReplicaSet" and rollout and name.endswith(f"-{rollout}"):
+        kind, name = "Deployment", name.removesuffix(f"-{rollout}")
+    return f"{pod.namespace}/{kind.lower()}/{name}"

@@ -187,7 +187,13 @@ class Supervisor:
             running(logging.keep_flushing(float(self._settings.options.log_flush_frequency))),
             running(self._scheduling.run(self._replica.listen())),
         ):
-            log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
+            release = self._settings.gates.release
+            log.info(
+                "Starting Kubernetes Scheduler",
+                version=VersionInfo.of(release).git_version,
+                release=release.name,
+                releaseSource=self._settings.release_source,
+            )
             if self._elector is None:
                 await self._scheduling.run(self._replica.act())
             else:
@@ -248,6 +254,7 @@ class Supervisor:
             configuration=settings.configuration,
             gates=settings.gates,
             metrics=self._registry,
+            release_source=settings.release_source,
             healthz=(*(leads or (PING,)), *lives),
             livez=(PING, *lives),
             readyz=(*leads, *synced),

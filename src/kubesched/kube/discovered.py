@@ -1,4 +1,4 @@
-"""A resource whose version depends on the API server: the server is asked which version it serves, if any."""
+"""What the API server is asked about itself: its version, and which version of a resource it serves, if any."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.kinds import PODS, VERSIONS_BY_SERVER, Resource
-from kubesched.kube.client import Client
+from kubesched.kube.client import RETRIES, TIMEOUT, Client
 from kubesched.kube.decoding import K, ListPage, RecordCodec, raw_list_of
 from kubesched.kube.errors import ApiStatusError, UnreadableAnswerError
 from kubesched.kube.listing import UNFINISHED, ApiSource, EventStream, ObjectSource
@@ -33,6 +33,23 @@ def codec_of(resource: Resource, record: type[K]) -> RecordCodec[K]:
 
 class _Served(msgspec.Struct):
     name: str = ""
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str = ""
+
+
+async def server_version(client: Client, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> str:
+    """What the server calls itself: `v1.36.4`; empty if it keeps that to itself. Raises KubeError."""
+    try:
+        body = await client.get("/version", timeout=timeout, retries=retries)
+        return msgspec.json.decode(body, type=_Version).git_version
+    except msgspec.DecodeError:
+        return ""
+    except ApiStatusError as error:
+        if error.code in (403, 404):
+            return ""
+        raise
 
 
 class _ResourceList(msgspec.Struct):

@@ -49,13 +49,13 @@ def test_help_goes_to_standard_output() -> None:
 def test_version_names_the_release_whose_behaviour_this_is() -> None:
     result, out, _ = run("--version")
     assert result == 0
-    assert out.startswith("Kubernetes v1.36.")
+    assert out.startswith("Kubernetes v1.37.")
 
 
 def test_raw_version_has_all_that_is_known() -> None:
     result, out, _ = run("--version=raw")
     assert result == 0
-    assert json.loads(out)["minor"] == "36"
+    assert json.loads(out)["minor"] == "37"
 
 
 def test_version_that_is_given_is_repeated() -> None:
@@ -69,7 +69,7 @@ def test_mistake_in_the_program_is_not_shown_as_one_of_its_user(
     def broken(options: Options) -> None:
         raise bug
 
-    monkeypatch.setattr(daemon, "completed", broken)
+    monkeypatch.setattr(daemon, "completed_as_any", broken)
     with pytest.raises(type(bug)):
         daemon.main([])
     assert capsys.readouterr().err == ""

@@ -8,7 +8,8 @@ import pytest
 from kubesched import config
 from kubesched.api.duration import Duration
 from kubesched.daemon.checks import OptionsError
-from kubesched.daemon.completion import Completed, completed, with_policy, write_configuration
+from kubesched.daemon.completion import Completed, completed, completed_as_any, with_policy, write_configuration
+from kubesched.daemon.feature_gates import ReleaseSource
 from kubesched.daemon.options import parse_options
 from kubesched.framework.profile import ProfileError
 
@@ -17,7 +18,7 @@ POLICY = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFit
 
 
 def complete(*arguments: str) -> Completed:
-    return completed(parse_options(arguments))
+    return completed(parse_options(arguments), "v1.36.4")
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_a_configuration_that_cannot_be_run_is_not_written(tmp_path: Path, file:
         (["--authorization-always-allow-paths=/a*b"], 'only trailing * allowed in "a*b"'),
         (["--feature-gates=Nonsense=true"], "unrecognized feature gate: Nonsense"),
         (["--feature-gates=wardle:A=true"], "component not registered: wardle"),
-        (["--emulated-version=1.99"], "emulation version 1.99 is not between [1.33, 1.36]"),
+        (["--emulated-version=1.99"], "emulation version 1.99 is not between [1.34, 1.37]"),
         (["--logging-format=xml"], 'format: Invalid value: "xml": Unsupported log format'),
         (["--log-flush-frequency=0s"], 'flushFrequency: Invalid value: "0s": Must be greater than zero'),
         (["--logging-format=json", "--vmodule=a=1"], "vmodule: Forbidden: Only supported for text log format"),
@@ -208,3 +209,43 @@ def test_feature_gates_reach_the_configuration_with_or_without_a_file(file: Path
     for arguments in ([], [f"--config={file}"], [f"--config={file}", "--leader-elect=false"]):
         found = complete(*arguments, "--feature-gates=SchedulerAsyncPreemption=false").configuration
         assert found.features == config.Features(async_preemption=False)
+
+
+def test_an_emulated_version_is_the_release_that_is_followed() -> None:
+    settings = completed(parse_options(["--emulated-version=1.37"], "kubesched run"))
+    assert settings.gates.release.name == "1.37"
+    assert settings.configuration.features.storage_capacity_scoring
+    names = [plugin.name for plugin in settings.configuration.profiles[0].plugins.multi_point.enabled]
+    assert names.index("NodeName") < names.index("NodeUnschedulable")
+    assert settings.release_source is ReleaseSource.FLAG
+    emulating = parse_options(["--emulated-version=kube=1.36"], "kubesched run")
+    assert completed(emulating, "v1.37.0").gates.release.name == "1.36"
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "source"),
+    [
+        ("v1.36.4-gke.100", "1.36", "server"),
+        ("v1.37.0-rc.1", "1.37", "server"),
+        ("v1.31.0", "1.37", "newest"),
+        ("", "1.37", "newest"),
+    ],
+)
+def test_without_the_flag_the_release_of_the_server_is_followed_or_else_the_newest(
+    version: str, release: str, source: str
+) -> None:
+    settings = completed(parse_options([]), version)
+    assert (settings.gates.release.name, settings.configuration.features.release.name) == (release, release)
+    assert settings.release_source == source
+
+
+def test_a_gate_of_the_older_release_waits_for_the_server_to_say_which_it_is() -> None:
+    options = parse_options(["--feature-gates=GenericWorkload=true,GangScheduling=true"])
+    assert completed_as_any(options).gates.release.name == "1.36"
+    with pytest.raises(OptionsError, match="unrecognized feature gate: GangScheduling"):
+        completed(options, "v1.37.0")
+
+
+def test_mistakes_for_every_release_are_said_as_the_newest_has_them() -> None:
+    with pytest.raises(OptionsError, match=r"'1\.36'"):
+        completed_as_any(parse_options(["--show-hidden-metrics-for-version=1.20"]))

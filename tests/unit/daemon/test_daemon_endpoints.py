@@ -112,7 +112,7 @@ def test_resources_of_many_pods_are_streamed() -> None:
 def test_configz_does_not_show_the_keys_of_extenders() -> None:
     tls = ExtenderTLSConfig(key_data=b"hunter2")
     extender = config.ExtenderConfig(url_prefix="https://me:hunter2@extender.example/v1", tls_config=tls)
-    shown = configz(replace(config.default(), extenders=(extender,)))
+    shown = configz(replace(config.default(), extenders=(extender,)), "newest")
     assert "hunter2" not in shown
     assert base64.b64encode(b"hunter2").decode() not in shown
     assert "extender.example/v1" in shown
@@ -120,8 +120,9 @@ def test_configz_does_not_show_the_keys_of_extenders() -> None:
 
 def test_configuration_flags_and_status_have_the_shapes_of_kubernetes_components() -> None:
     async def talk(ask: Ask) -> None:
-        found = (await ask("/configz")).json()["componentconfig"]
-        assert found == config.to_plain(config.default())
+        found = (await ask("/configz")).json()
+        assert found["componentconfig"] == config.to_plain(config.default())
+        assert found["kubesched"] == {"release": "1.36", "releaseSource": "newest"}
         flags = (await ask("/flagz")).text.splitlines()
         assert flags[1] == "kube-scheduler flagz"
         assert "requestheader-group-headers=[x-remote-group]" in flags

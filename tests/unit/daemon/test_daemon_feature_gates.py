@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.api.release import V1_37
 from kubesched.config.features import DEFAULT_FEATURES, GATES_BY_FIELD, Features
-from kubesched.daemon.feature_gates import GATES, FeatureGates, FeatureStage, GateError
+from kubesched.config.gates import FeatureStage
+from kubesched.daemon.feature_gates import GATES, FeatureGates, GateError
 
 
 def parse(*texts: str) -> FeatureGates:
@@ -97,9 +99,18 @@ def test_turning_on_what_only_kube_scheduler_does_is_remarked_upon_once() -> Non
 
 
 def test_all_that_plugins_know_as_features_are_gates_with_the_same_defaults() -> None:
-    gates = {gate: getattr(DEFAULT_FEATURES, name) for name, gate in GATES_BY_FIELD.items()}
+    gates = {gate: getattr(DEFAULT_FEATURES, name) for name, gate in GATES_BY_FIELD.items() if gate in GATES}
+    assert set(GATES_BY_FIELD.values()) - set(gates) == {"DRAFractionalCapacityRange"}, "which came with v1.37"
     assert gates == {gate: GATES[gate].default for gate in gates}
     assert not any(GATES[gate].locked for gate in gates)
+
+
+def test_a_release_has_gates_of_its_own() -> None:
+    assert FeatureGates.parse({}, V1_37)["StorageCapacityScoring"]
+    with pytest.raises(GateError, match="unrecognized feature gate: SidecarContainers"):
+        FeatureGates.parse({"": ("SidecarContainers=true",)}, V1_37)
+    with pytest.raises(GateError, match="cannot set feature gate NodeDeclaredFeatures to false, feature is locked"):
+        FeatureGates.parse({"": ("NodeDeclaredFeatures=false",)}, V1_37)
 
 
 def test_all_beta_turns_off_exactly_the_features_that_are_beta() -> None:
@@ -107,5 +118,5 @@ def test_all_beta_turns_off_exactly_the_features_that_are_beta() -> None:
     assert features.device_alternatives
     assert not features.async_preemption
     assert features.changed.keys() == {
-        gate for gate in GATES_BY_FIELD.values() if GATES[gate].stage is FeatureStage.BETA
+        gate for gate in GATES_BY_FIELD.values() if gate in GATES and GATES[gate].stage is FeatureStage.BETA
     }

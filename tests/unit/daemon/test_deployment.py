@@ -16,6 +16,8 @@ from tools import release
 from kubesched import __version__, config
 from kubesched.admission import SERVED
 from kubesched.api.kinds import POD_GROUPS, WATCHED, Kind
+from kubesched.ask.rights import cluster_rights
+from kubesched.cli import shadow
 from kubesched.daemon.completion import completed
 from kubesched.daemon.options import Options, parse_options
 
@@ -235,3 +237,53 @@ def test_systemd_unit_calls_with_flags_that_exist_and_waits_for_bindings() -> No
     assert parse_options([flag for flag in flags if not flag.startswith("$")]).config
     assert unit["Service"]["Restart"] == "always"
     assert int(unit["Service"]["TimeoutStopSec"]) >= 30
+
+
+# -- shadow -----------------------------------------------------------------------------------------------------------
+
+SHADOW = documents("shadow.yaml")
+
+
+def rights_in(objects: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    rules = the("ClusterRole", objects, "kubesched-shadow")["rules"]
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_chart_of_a_shadow_is_its_manifest() -> None:
+    rendered = CHART.rendered(shadow=True, name="kubesched-shadow")
+    the("Deployment", rendered, "kubesched-shadow")["spec"]["template"]["metadata"].pop("annotations")
+    for objects in (rendered, SHADOW):
+        objects.sort(key=lambda obj: (obj["kind"], obj["metadata"]["name"]))
+    assert rendered == SHADOW
+
+
+def test_a_shadow_has_the_rights_that_the_command_prints_and_no_lease() -> None:
+    printed = {(right.group, right.resource, verb) for right in cluster_rights("shadow") for verb in right.verbs}
+    assert rights_in(SHADOW) == printed
+    assert [obj for obj in SHADOW if obj["kind"] == "Role"] == []
+
+
+def test_a_shadow_is_one_replica_that_judges_the_pods_of_kube_scheduler_and_keeps_what_it_finds() -> None:
+    deployment = the("Deployment", SHADOW, "kubesched-shadow")
+    assert deployment["spec"]["replicas"] == 1
+    pod = deployment["spec"]["template"]["spec"]
+    options = options_of(pod["containers"][0])
+    assert options.shadow
+    assert options.shadow_file == shadow.FILE
+    mounts = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
+    assert mounts[str(Path(options.shadow_file).parent)] in {volume["name"] for volume in pod["volumes"]}
+    text = the("ConfigMap", SHADOW, "kubesched-shadow")["data"]["scheduler.yaml"]
+    assert [profile.scheduler_name for profile in config.load(text).profiles] == ["default-scheduler"]
+
+
+def test_the_role_to_run_is_within_that_of_the_manifest() -> None:
+    rules = the("ClusterRole", BESIDE)["rules"]
+    for right in cluster_rights("run"):
+        for verb in right.verbs:
+            assert allows(rules, right.group, right.resource, verb), right

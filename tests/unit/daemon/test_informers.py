@@ -21,9 +21,9 @@ from kubesched.kube.connection import from_flags
 from kubesched.kube.informers import Informers
 from kubesched.kube.originals import Originals
 from kubesched.plugins.registry import in_tree
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
+from kubesched_sandbox.api import Api
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 
 class Followed:

@@ -21,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from kubesched.api.yaml import YamlError, documents
 from kubesched.cel.values import show_double
 from kubesched.daemon.checks import OptionsError, read_text
-from kubesched.daemon.feature_gates import COMPATIBLE_VERSIONS, GATES, FeatureGates, VersionInfo
+from kubesched.daemon.feature_gates import FeatureGates, VersionInfo
 from kubesched.daemon.options import Options
 
 Kind = Literal["counter", "gauge", "histogram"]
@@ -287,13 +287,17 @@ class MetricsRegistry:
         """The family of a definition. It is not exposed if it was disabled, or its feature gate is off."""
         return MetricFamily(
             definition,
-            is_there=definition.name not in self._disabled and (not definition.gate or self._gates[definition.gate]),
+            is_there=definition.name not in self._disabled and self._is_on(definition.gate),
             allowed=self._allow_lists.get(definition.name),
             on_unexpected=lambda: self.family("cardinality_enforcement_unexpected_categorizations_total").child().inc(),
         )
 
     def family(self, name: str) -> MetricFamily:
         return self._families[name]
+
+    def _is_on(self, gate: str) -> bool:
+        """Without a gate, or with one that the release no longer has, since it was always on in the one before."""
+        return self._gates.get(gate, True)
 
     def on_scrape(self, callback: Callable[[], None]) -> None:
         """To be called before every scrape, to bring up to date what is only counted then."""
@@ -313,12 +317,12 @@ class MetricsRegistry:
         return exposition((*self._process.collect(), *families))
 
     def _say_what_this_is(self) -> None:
-        info = VersionInfo()
+        info = VersionInfo.of(self._gates.release)
         self.family("kubernetes_build_info").child(*(getattr(info, name) for name in info.__struct_fields__)).set(1)
-        self.family("version_info").child("kube", *COMPATIBLE_VERSIONS).set(1)
+        self.family("version_info").child("kube", *self._gates.release.compatible_versions).set(1)
         enabled = self.family("kubernetes_feature_enabled")
         for gate, is_on in self._gates.items():
-            enabled.child(gate, str(GATES[gate].stage)).set(is_on)
+            enabled.child(gate, str(self._gates.known[gate].stage)).set(is_on)
         self.family("disabled_metrics_total").child().inc(len(self._disabled))
         self.on_scrape(self._count_metrics)
 

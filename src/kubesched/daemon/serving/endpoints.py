@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler
 from prometheus_client import ProcessCollector
 
 from kubesched.config import SchedulerConfiguration
-from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.feature_gates import FeatureGates, ReleaseSource
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import CONTENT_TYPE, HEALTH, MetricFamily, MetricsRegistry, exposition
 from kubesched.daemon.options import Options
@@ -142,6 +142,7 @@ class Served:
     configuration: SchedulerConfiguration
     gates: FeatureGates
     metrics: MetricsRegistry
+    release_source: str = ReleaseSource.NEWEST
     healthz: tuple[HealthCheck, ...] = ()
     livez: tuple[HealthCheck, ...] = ()
     readyz: tuple[HealthCheck, ...] = ()
@@ -240,7 +241,7 @@ class Endpoints:
     # -- about the process --------------------------------------------------------------------------------------------
 
     async def _configz(self, _: web.Request) -> web.Response:
-        body = pages.configz(self._served.configuration).encode()
+        body = pages.configz(self._served.configuration, self._served.release_source).encode()
         return web.Response(body=body, headers={"Content-Type": "application/json", **_NO_SNIFFING})
 
     async def _flagz(self, request: web.Request) -> web.Response:
@@ -250,10 +251,10 @@ class Endpoints:
         return web.Response(text=pages.flagz_text(flags))
 
     async def _statusz(self, request: web.Request) -> web.Response:
-        now, paths = self._served.now(), sorted(self.routes)
+        release, now, paths = self._served.gates.release, self._served.now(), sorted(self.routes)
         if _wants_object(request, "Statusz"):
-            return web.json_response(pages.statusz_object(self._started, now, paths))
-        return web.Response(text=pages.statusz_text(self._started, now, paths))
+            return web.json_response(pages.statusz_object(release, self._started, now, paths))
+        return web.Response(text=pages.statusz_text(release, self._started, now, paths))
 
     # -- debugging ----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,8 @@ from types import FrameType
 from typing import Any
 
 from kubesched import config
-from kubesched.daemon.feature_gates import KUBERNETES_MINOR, VersionInfo
+from kubesched.api.release import Release
+from kubesched.daemon.feature_gates import VersionInfo
 
 COMPONENT = "kube-scheduler"
 _WARNING = (
@@ -26,10 +27,11 @@ _WARNING = (
 _API_VERSION = "config.k8s.io/v1beta1"
 
 
-def configz(configuration: config.SchedulerConfiguration) -> str:
-    """The configuration with all defaults, as JSON."""
+def configz(configuration: config.SchedulerConfiguration, release_source: str) -> str:
+    """The configuration with all defaults, and the release that is followed, as JSON."""
     shown = config.to_plain(config.without_secrets(configuration))
-    return json.dumps({"componentconfig": shown}, ensure_ascii=False, separators=(",", ":"))
+    followed = {"release": configuration.features.release.name, "releaseSource": release_source}
+    return json.dumps({"componentconfig": shown, "kubesched": followed}, ensure_ascii=False, separators=(",", ":"))
 
 
 def flagz_text(flags: Mapping[str, str]) -> str:
@@ -41,8 +43,8 @@ def flagz_object(flags: Mapping[str, str]) -> dict[str, Any]:
     return {"kind": "Flagz", "apiVersion": _API_VERSION, "metadata": {"name": COMPONENT}, "flags": dict(flags)}
 
 
-def statusz_text(started: datetime.datetime, now: datetime.datetime, paths: Sequence[str]) -> str:
-    status = statusz_object(started, now, paths)
+def statusz_text(release: Release, started: datetime.datetime, now: datetime.datetime, paths: Sequence[str]) -> str:
+    status = statusz_object(release, started, now, paths)
     minutes, seconds = divmod(status["uptimeSeconds"], 60)
     hours, minutes = divmod(minutes, 60)
     return f"""
@@ -58,8 +60,10 @@ Paths: {" ".join(paths)}
 """
 
 
-def statusz_object(started: datetime.datetime, now: datetime.datetime, paths: Sequence[str]) -> dict[str, Any]:
-    info = VersionInfo()
+def statusz_object(
+    release: Release, started: datetime.datetime, now: datetime.datetime, paths: Sequence[str]
+) -> dict[str, Any]:
+    info = VersionInfo.of(release)
     return {
         "kind": "Statusz",
         "apiVersion": _API_VERSION,
@@ -68,7 +72,7 @@ def statusz_object(started: datetime.datetime, now: datetime.datetime, paths: Se
         "uptimeSeconds": int((now - started).total_seconds()),
         "goVersion": info.go_version,
         "binaryVersion": info.git_version.removeprefix("v"),
-        "emulationVersion": f"{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1]}",
+        "emulationVersion": release.name,
         "paths": list(paths),
     }
 
