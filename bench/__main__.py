@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -15,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from bench import bars, clusters, loop, measure
+from bench import bars, clusters, loop, measure, planning
 from bench.sections import ONLY_BY_NAME, SECTIONS
 from bench.tables import engine_table, loop_table
 
@@ -116,7 +117,10 @@ if __name__ == "__main__":
     names = [*bars.ENGINE_US, "loop", "waiting", *SECTIONS]
     parser.add_argument("wanted", nargs="*", metavar="NAME", help=f"only these: {', '.join(names)}")
     parser.add_argument("--rounds", type=int, help=f"{ROUNDS} for the tables and {SECTION_ROUNDS} for the rest")
+    parser.add_argument("--traces", metavar="DIR", help="folder with the openb traces, for the section planning")
     given = parser.parse_args()
+    if given.traces:
+        os.environ[planning.TRACES] = given.traces
     if unknown := set(given.wanted) - set(names):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     main(given.wanted, given.rounds)

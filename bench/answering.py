@@ -25,7 +25,7 @@ from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.errors import KubeError
 from kubesched.kube.kubeconfig import KubeconfigUser
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 NODES, PODS = 5000, 30_000
 QUESTIONS = 3000

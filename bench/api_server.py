@@ -15,13 +15,13 @@ from bench import clusters
 from kubesched import config
 from kubesched.api.kinds import DEPLOYMENTS, EVENTS, NODES, PODS
 from kubesched.api.pod import PodStatus
-from kubesched.sandbox.api import Api, ApiEvent, bootstrap
-from kubesched.sandbox.http import Server
-from kubesched.sandbox.nodes import HollowNodes, node_manifests
-from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
-from kubesched.sandbox.scheduling import SandboxScheduler
-from kubesched.sandbox.store import SqliteStore, Store
 from kubesched.scheduler import garbage
+from kubesched_sandbox.api import Api, ApiEvent, bootstrap
+from kubesched_sandbox.http import Server
+from kubesched_sandbox.nodes import HollowNodes, node_manifests
+from kubesched_sandbox.reconcilers import Runner, standard_reconcilers
+from kubesched_sandbox.scheduling import SandboxScheduler
+from kubesched_sandbox.store import SqliteStore, Store
 
 _AT_ONCE = 50
 """Objects made between two turns of the clients."""

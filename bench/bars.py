@@ -45,6 +45,20 @@ BESIDE_WAITING_US = 300
 DEVICES_US = 5000
 STATE_MB = 350
 SIMULATE_SECONDS = 15
+QUEUE_POINTS = 0.1
+"""How far the whole queue of a trace may be from the bound, in points of GPUs."""
+QUEUE_POINTS_SPECIFIC = 0.3
+"""The same where a quarter of the pods or more ask for a model of GPUs."""
+QUEUE_SECONDS, QUEUE_DEFAULT_SECONDS = 60, 10
+BOUND_SECONDS, BOUND_LARGE_SECONDS = 2, 10
+POOL_PERCENT, POOL_SECONDS, POOL_SAVED = 1.0, 20, 8.0
+"""How far a pool may be from the bound, in how many seconds, and how much cheaper than one type alone it must be."""
+SAVED_SHARE, SAVED_SECONDS = 0.985, 60
+"""How much of what can be saved at all a plan saves, on 500 nodes."""
+SAVED_MOVES, FREED_MOVES = 1.1, 1.05
+"""How many times the moves of the bound a plan may make that saves a share, or frees nodes."""
+FIRST_PLAN_SECONDS, VERIFIED_SECONDS = 30, 5
+"""For a plan that is checked with its bound on 5,000 nodes, and for 10,000 moves that the engine decides."""
 STORM_MS = 5
 """CPU of one of as many preemptors as there are nodes, from its first attempt to its binding."""
 STORM_VOLUMES_MS = 5
@@ -72,6 +86,10 @@ HOSTILE_MB_LEFT = 10
 ASSIGNED_POD_MS = {"10,000 different pods": 2, "5,000 pods with affinity": 5}
 """CPU of an event that helps none of the pods that wait."""
 DIFFERENT_PODS_MB = 250
+CLAIMS_MB_LEFT, CLAIM_TURN_SECONDS = 20, 0.25
+"""What may be held of claims that came and went, and the longest turn of an attempt at one of them."""
+WAITING_NODE_EVENT_MS, BESIDE_TERMS = 2, 2
+"""CPU of an event of a node that helps none of one tenant's pods; how much more an ordinary pod costs beside terms."""
 
 REQUEST = (60, 200, 62)
 """Microseconds of CPU of one POST over TLS, in a row and in bursts, and function calls by it; a bound pod is two."""

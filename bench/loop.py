@@ -18,6 +18,7 @@ from kubesched.api.node import Node, NodeStatus
 from kubesched.api.pod import Pod, PodCondition, SchedulingGate
 from kubesched.daemon.metrics.listener import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.framework.budget import Budget
 from kubesched.framework.client import ClusterClient, SchedulerMode
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
@@ -59,12 +60,21 @@ class Binder(ClusterClient):
 class Loop:
     """A scheduler with its binder, in virtual time."""
 
-    def __init__(self, nodes: int, binder: Binder | None = None, mode: SchedulerMode = SchedulerMode.PARITY) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        binder: Binder | None = None,
+        mode: SchedulerMode = SchedulerMode.PARITY,
+        budget: Budget | None = None,
+    ) -> None:
         self.now = 0.0
         self.binder = binder or Binder()
         draw = random.Random(0).randrange
         self.scheduler = build_scheduler(
-            SchedulerSettings(clock=lambda: self.now, draw=draw, mode=mode), config.default(), self.binder, in_tree()
+            SchedulerSettings(clock=lambda: self.now, draw=draw, mode=mode, budget=budget),
+            config.default(),
+            self.binder,
+            in_tree(),
         )
         self.nodes = [clusters.node(i) for i in range(nodes)]
         for node in self.nodes:

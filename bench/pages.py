@@ -14,8 +14,8 @@ from tests.chromium import WebDriver, browser, look, until
 from tests.shown_page import large_cluster, page_of, page_of_sandbox
 
 from kubesched.api.kinds import PODS
-from kubesched.sandbox.box import Sandbox
-from kubesched.sandbox.chronicle import Entry
+from kubesched_sandbox.box import Sandbox
+from kubesched_sandbox.chronicle import Entry
 
 NODES, RUNNING = 5_000, 50_000
 EDITS = 20

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -30,7 +30,9 @@ from bench import (
     storm,
     waiting_attempts,
 )
+from bench.planning_section import plans
 from bench.tables import verdict
+from bench.tenants_section import beside_one_tenant
 
 Results = dict[str, float]
 
@@ -158,7 +160,7 @@ def strangers(console: Console, rounds: int) -> Results:
             f"x {large:,}: {second:.3f} s (bar {higher} s, {verdict(second <= higher)}); "
             f"{label_groups:,} groups of labels, an ordinary pod beside them {other / 1000:.1f} ms"
         )
-    results |= _behind_the_largest(console)
+    results |= _behind_the_largest(console) | beside_one_tenant(console)
     left, different = hostile.left_behind(), hostile.different_pods_mb()
     results |= {"hostile/left-mb/5000": round(left, 1), "hostile/different-pods-mb/50000": round(different, 1)}
     console.print(
@@ -367,6 +369,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "memory": memory,
     "churn": hour_of_churn,
     "simulate": simulate,
+    "planning": plans,
     "storm": preemptors,
     "devices": claims,
     "questions": questions,

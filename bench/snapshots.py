@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.processes import ApiServer
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 NODES, PODS = 5000, 50_000
 

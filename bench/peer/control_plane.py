@@ -71,11 +71,13 @@ class ControlPlane:
         controllers: Sequence[str] = (),
         served: Sequence[str] = (),
         without_admission: Sequence[str] = WITHOUT_ADMISSION,
+        flags: Sequence[str] = (),
     ) -> None:
         """`folder` is an empty one for data, keys and logs; no controllers means no controller manager.
 
-        `served` are versions of the API that are not served by default.
+        `served` are versions of the API that are not served by default; `flags` are more of the API server's.
         """
+        self._flags = flags
         self.folder = folder
         self._served = served
         self._without_admission = without_admission
@@ -168,6 +170,7 @@ class ControlPlane:
             *([f"--runtime-config={','.join(f'{each}=true' for each in self._served)}"] if self._served else []),
             *([f"--disable-admission-plugins={','.join(self._without_admission)}"] if self._without_admission else []),
             *_gate_flags(self._gates),
+            *self._flags,
         )
 
     def _controller_manager(self) -> Server:
