@@ -17,16 +17,16 @@ INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 # The versions in requirements/dev.txt: a tool that has new opinions tomorrow does not fail what passes today.
 VERSIONS := $(VENV)/versions.txt
 
-$(RUNTIME): pyproject.toml requirements/dev.txt
+$(RUNTIME): pyproject.toml sandbox/pyproject.toml requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@echo "Installing kubesched into $(VENV), once; half a minute with a good connection:"
 	@$(PYTHON) -m venv $(VENV)
 ifdef LOCKED
 	@$(INSTALL) --require-hashes -r requirements/dev.txt | $(NAMED)
-	@$(INSTALL) --no-deps --no-build-isolation -e . | $(NAMED)
+	@$(INSTALL) --no-deps --no-build-isolation -e . -e ./sandbox | $(NAMED)
 else
 	@sed -n 's/^\([A-Za-z0-9][^\\]*\) \\$$/\1/p' requirements/dev.txt > $(VERSIONS)
-	@$(INSTALL) -c $(VERSIONS) -e . | $(NAMED)
+	@$(INSTALL) -c $(VERSIONS) -e . -e ./sandbox | $(NAMED)
 endif
 	@touch $(RUNTIME)
 
@@ -101,12 +101,14 @@ e2e: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python tools/mutants.py $(ONLY)
 
-# An hour of churn and kills and then one of chaos, unless told otherwise: make soak SECONDS=300 SEED=7
+# An hour of churn and kills, one of chaos, and histories after which no pod may wait in vain, unless told otherwise:
+# make soak SECONDS=300 SEED=7 HISTORIES=50000
 # make soak REAL=1 does the first on a real API server, and kills that too: CONTRIBUTING.md says what it needs.
 SOAKING = --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
 soak: $(STAMP)
 	$(BIN)/python -m soak $(SOAKING) $(if $(REAL),--real)
 	$(if $(REAL),,$(BIN)/python -m soak.chaos $(SOAKING))
+	$(if $(REAL),,$(BIN)/python -m soak.waiting --histories $(or $(HISTORIES),1000) $(if $(SEED),--seed $(SEED)))
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage

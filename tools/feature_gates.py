@@ -2,7 +2,7 @@
 
     python -m tools.feature_gates kubernetes/.git v1.36.4
 
-Run it from the top of the repository; `git diff` shows what the release changed. Most gates are in upstream's own list
+Run it from the top of the repository, for each release that is followed. Most gates are in upstream's own list
 of them; those of client-go are read from their source, and so is which feature needs which. Only facts are read: names,
 stages, defaults, whether a default is locked, dependencies. A new gate that the scheduler reads is then followed (a
 field of kubesched.config.features) or named in NOT_FOLLOWED of kubesched/daemon/feature_gates.py.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 from tools.upstream import Release, release_on_command_line
 
-TABLE = Path("src/kubesched/daemon/feature_gates.tsv")
+FOLDER = Path("src/kubesched/config")
 
 LIST = "test/compatibility_lifecycle/reference/versioned_feature_list.yaml"
 CLIENT = "staging/src/k8s.io/client-go/features/known_features.go"
@@ -62,13 +62,27 @@ def main(release: Release) -> None:
         for name, gate in sorted(gates.items())
     ]
     header = "\t".join(("gate", "stage", "default", "locked", "needs"))
-    TABLE.write_text("\n".join((f"# {release.tag}: python -m tools.feature_gates", header, *lines, "")))
+    table = FOLDER / f"feature_gates-{'.'.join(map(str, release.minor))}.tsv"
+    table.write_text("\n".join((f"# {release.tag}: python -m tools.feature_gates", header, *lines, "")))
 
 
 def _current(specs: list[dict[str, Any]], release: Release) -> Gate:
-    """What a gate is at the release; later versions may be known already."""
-    known = [spec for spec in specs if tuple(map(int, spec["version"].split("."))) <= release.minor]
+    """What a gate is at the release; later versions may be known already.
+
+    A binary gets on with the minor version before its own, so what asks for more is not in force unless a flag says so.
+    """
+    major, minor = release.minor
+    known = [
+        spec
+        for spec in specs
+        if _version(spec["version"]) <= (major, minor)
+        and _version(spec.get("minCompatibilityVersion", "0.0")) <= (major, minor - 1)
+    ]
     return Gate(known[-1]["preRelease"].upper(), known[-1]["default"], known[-1]["lockToDefault"])
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
 
 
 def _spec(version: str, default: str, stage: str, locked: str) -> dict[str, Any]:

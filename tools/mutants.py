@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tests/guards.toml"
 LONGEST = 300.0
 """Seconds. What takes longer without its guard would not end: in virtual time nothing else takes so long."""
-_COPIED = ("src", "tests", "soak", "bench", "tools", "docs", "deploy", "pyproject.toml")
+_COPIED = ("src", "sandbox", "tests", "soak", "bench", "tools", "docs", "deploy", "pyproject.toml")
 
 
 class Guard(NamedTuple):
@@ -56,7 +56,7 @@ def is_noticed(guard: Guard, tree: Path) -> bool:
     """Whether the tests of the guard fail without it."""
     with _without(guard, tree):
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *guard.tests]
-        environ = {**os.environ, "PYTHONPATH": str(tree / "src")}
+        environ = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'sandbox/src'}"}
         try:
             ended = subprocess.run(
                 command, cwd=tree, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONGEST

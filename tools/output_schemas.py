@@ -11,13 +11,15 @@ from typing import Any
 
 from kubesched.ask.answers import PARTS
 from kubesched.ask.output import schema_of
+from kubesched.planning.plan import Plan
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 
 
 def schemas() -> dict[str, str]:
     """The text of each file, by its name."""
-    return {f"{kind.lower()}.json": _text(schema_of(kind, parts)) for kind, parts in PARTS.items()}
+    every = {**PARTS, "Plan": (Plan,)}
+    return {f"{kind.lower()}.json": _text(schema_of(kind, parts)) for kind, parts in every.items()}
 
 
 def _text(schema: dict[str, Any]) -> str:

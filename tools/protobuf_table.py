@@ -1,6 +1,6 @@
 """Write protobuf_numbers.json: the numbers of the fields of Kubernetes types in protobuf, from the types of a release.
 
-Usage: python tools/protobuf_table.py KUBERNETES_CHECKOUT > src/kubesched/sandbox/http/protobuf_numbers.json
+Usage: python tools/protobuf_table.py KUBERNETES_CHECKOUT > sandbox/src/kubesched_sandbox/http/protobuf_numbers.json
 """
 
 from __future__ import annotations

@@ -16,9 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PLACES = {
     "src/kubesched/__init__.py": r'(?<=__version__ = ")[^"]+',
+    "sandbox/pyproject.toml": r'(?:(?<=^version = ")|(?<="kubesched==))[^"]+',
     "deploy/helm/kubesched/Chart.yaml": r"(?:(?<=^version: )|(?<=^appVersion: ))\S+",
     "deploy/manifests/replace-kube-scheduler.yaml": r"(?<=image: kubesched:)\S+",
     "deploy/manifests/beside-kube-scheduler.yaml": r"(?<=image: kubesched:)\S+",
+    "deploy/manifests/shadow.yaml": r"(?<=image: kubesched:)\S+",
+    "examples/ci/argocd-presync.yaml": r"(?<=image: kubesched:)\S+",
     "deploy/README.md": r"(?<=registry.example.com/kubesched:)\d+\.\d+\.\d+",
     "CHANGELOG.md": r"(?<=^## Unreleased\n)",
 }
