@@ -13,8 +13,8 @@ from tests.unit.ask.clusters import CONTAINER, shop
 from tests.unit.docs.pages import ROOT, blocks
 
 from kubesched.cli.main import main
-from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 from kubesched.simulate.kinds import kinds_read
+from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 PAGE = ROOT / "docs" / "live-clusters.md"
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "more"}, "spec": {"containers": [CONTAINER]}}

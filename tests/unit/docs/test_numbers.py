@@ -19,7 +19,18 @@ from tests.unit.docs.pages import PAGES, ROOT, name_of
 from kubesched.daemon.options import FLAGS
 
 GOLDEN = ROOT / "tests" / "parity" / "golden"
-WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "nine": 9, "ten": 10, "twelve": 12}
+WORDS = {
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "twelve": 12,
+}
 UNITS = {"": 1.0, "%": 0.01, "ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "kB": 1 << 10, "MB": 1 << 20}
 _MARKER = re.compile(r"<!-- = (?P<source>[\w.:-]+) -->")
 _NUMBER = re.compile(r"(?P<number>[\d,]*\.?\d+|[A-Za-z]+)[ -]?(?P<unit>%|ms|s|seconds?|minutes?|hours?|kB|MB|)\Z")

@@ -1,4 +1,4 @@
-"""The pages on what-if and on placement tests: their commands and their Python run, their tables are complete."""
+"""The pages on what-if, upgrades and placement tests: their commands and Python run, their tables are complete."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from kubesched.ask.placement_tests.case import CaseContent, Expectation
 from kubesched.cli.main import main
 
 WHAT_IF, TESTING = ROOT / "docs" / "what-if.md", ROOT / "docs" / "testing-placement.md"
+UPGRADING = ROOT / "docs" / "upgrading.md"
 
 
 @pytest.fixture
@@ -38,7 +39,9 @@ def lines_of(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("in_a_copy")
-@pytest.mark.parametrize(("page", "count"), [(WHAT_IF, 9), (TESTING, 4)], ids=["what-if", "testing-placement"])
+@pytest.mark.parametrize(
+    ("page", "count"), [(WHAT_IF, 9), (UPGRADING, 5), (TESTING, 4)], ids=["what-if", "upgrading", "testing-placement"]
+)
 def test_every_command_runs_and_prints_what_the_page_shows(page: Path, count: int) -> None:
     commands = lines_of(page)
     assert len(commands) == count
@@ -70,12 +73,9 @@ def test_the_case_can_be_read_and_all_expectations_are_listed() -> None:
     assert listed == fields - {"pods", "namespace", "name"}
 
 
-def test_the_action_runs_a_command_that_there_is() -> None:
-    _, action = (yaml.safe_load(text) for text in blocks(TESTING, "yaml"))
-    [command] = [
-        step["run"] for step in action["jobs"]["placement"]["steps"] if "kubesched test" in step.get("run", "")
-    ]
-    context = main.make_context("kubesched", shlex.split(command)[1:2], resilient_parsing=True)
-    test = main.get_command(context, "test")
-    assert test is not None
-    test.make_context("test", shlex.split(command)[2:])
+def test_the_workflow_gives_the_action_inputs_that_it_has() -> None:
+    _, workflow = (yaml.safe_load(text) for text in blocks(TESTING, "yaml"))
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    [given] = [step["with"] for step in workflow["jobs"]["placement"]["steps"] if "kubesched" in step["uses"]]
+    required = {name for name, each in action["inputs"].items() if each.get("required")}
+    assert required <= set(given) <= set(action["inputs"])
