@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
-from tests.device_builders import device, make_claim, make_class, make_slice, request, with_claims
+from tests.device_builders import DRIVER, device, make_claim, make_class, make_slice, request, with_claims
 
 from kubesched.api.affinity import PodAffinityTerm, TopologySpreadConstraint
+from kubesched.api.device_claims import DeviceConstraint, ResourceClaim
+from kubesched.api.devices import ResourceSlice
 from kubesched.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement
 from kubesched.api.node import Node
 from kubesched.api.pod import (
@@ -122,6 +124,18 @@ def _containers(size: int) -> tuple[Container, ...]:
     return tuple(Container(name=f"c{i}", resources=asked) for i in range(size))
 
 
+def _sidecars(size: int) -> tuple[Container, ...]:
+    """Each with resources of its own."""
+    return tuple(
+        Container(
+            name=f"s{i}",
+            restart_policy="Always",
+            resources=ResourceRequirements(requests={f"example.com/s{i}-{j}": 1 for j in range(2)}),
+        )
+        for i in range(size)
+    )
+
+
 TRAITS = (
     Trait("soft spread", _spread(soft=True, known=False)),
     Trait("hard spread", _spread(soft=False, known=False), may_reject=True),
@@ -170,6 +184,7 @@ TRAITS = (
     ),
     Trait("containers", lambda pod, size: pod.spec(containers=(*pod.pod.spec.containers, *_containers(size)))),
     Trait("init containers", lambda pod, size: pod.spec(init_containers=_containers(size))),
+    Trait("sidecars", lambda pod, size: pod.spec(init_containers=_sidecars(size)), may_reject=True),
 )
 
 
@@ -208,3 +223,58 @@ def hostile_devices(size: int) -> tuple[list[KubeObject], Pod]:
     wanted = (request(f"r{i}", count=1) for i in range(REQUESTS_PER_CLAIM))
     claim = make_claim("hostile", *wanted)
     return [*slices, make_class("gpu"), claim], with_claims(make_pod("hostile"), "hostile").build()
+
+
+SERIAL = f'device.attributes["{DRIVER}"].serial'
+"""No two devices have the same."""
+
+HostileClaim = Callable[[int, str], ResourceClaim]
+
+
+def _serial_selectors(size: int, name: str) -> ResourceClaim:
+    """Selectors by which no device is like another; the last holds for none."""
+    return make_claim(name, request("r", 1, *(f"{SERIAL} != {10_000 + i}" for i in range(size)), f"{SERIAL} < 0"))
+
+
+def _own_expressions(size: int, name: str) -> ResourceClaim:
+    """Expressions that no other claim has, as long as they may be together."""
+    written = (" && ".join(f'{SERIAL} != {i} && "{name}" != "{j}"' for j in range(10)) for i in range(size))
+    return make_claim(name, request("r", 1, *written))
+
+
+def _many_requests(size: int, name: str) -> ResourceClaim:
+    """One device more than a node has, each asked for by itself."""
+    return make_claim(name, *(request(f"r{i}", 1, f"{SERIAL} >= 0") for i in range(min(size, REQUESTS_PER_CLAIM))))
+
+
+def _same_serial(size: int, name: str) -> ResourceClaim:
+    same = (DeviceConstraint(match_attribute=f"{DRIVER}/serial"),)
+    return make_claim(name, *(request(f"r{i}") for i in range(2, 3 + size % 3)), request("x"), constraints=same)
+
+
+HOSTILE_CLAIMS: dict[str, HostileClaim] = {
+    "serial selectors": _serial_selectors,
+    "own expressions": _own_expressions,
+    "many requests": _many_requests,
+    "same serial": _same_serial,
+}
+
+
+def different_devices(node: str, number: int, first: int = 0) -> ResourceSlice:
+    """A slice of which no device is like another of the cluster."""
+    return make_slice(node, *(device(f"d{i}", model="m", serial=first + i) for i in range(number)))
+
+
+WAITING: dict[str, Grow] = {
+    "selector keys": lambda pod, size: pod.node_selector(
+        {f"example.com/k{i}-{pod.pod.name}": "x" for i in range(size)}
+    ),
+    "a label that changes": lambda pod, size: pod.node_selector({pod.pod.name: "x", "generation": "x"}),
+    "spread keys": _each(lambda pod, i: pod.spread(f"example.com/t{i}-{pod.pod.name}", app="x")),
+    "affinity": _each(lambda pod, i: pod.pod_affinity(f"example.com/t{i}-{pod.pod.name}", app="x")),
+    "terms": lambda pod, size: pod.node_selector({f"example.com/k-{pod.pod.name}": "x"}).requires_node(
+        *(node_term(HOSTNAME, "NotIn", f"absent-{i}") for i in range(size))
+    ),
+    "resources": lambda pod, size: pod.requests({f"example.com/r{i}-{pod.pod.name}": 1 for i in range(size)}),
+}
+"""Pods that wait for nodes, each for one of its own, that never come."""

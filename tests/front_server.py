@@ -14,7 +14,7 @@ from aiohttp import web
 from tests.background_loop import in_background
 from tests.sandbox_server import serving
 
-from kubesched.sandbox.api import Api
+from kubesched_sandbox.api import Api
 
 
 @dataclass

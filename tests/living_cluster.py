@@ -24,9 +24,9 @@ from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.node import Node, Taint
 from kubesched.api.pod import ContainerPort, PersistentVolumeClaimSource, Pod, PodStatus, Volume
 from kubesched.api.workloads import Namespace
+from kubesched.library.builders import Resources
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import HOSTNAME, ZONE, PodBuilder, make_node, make_pod, pod_term
-from kubesched.testing.builders import Resources
 
 NODE_NAMES = ("n0", "n1", "n2", "n3")
 POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5")

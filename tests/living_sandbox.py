@@ -10,9 +10,9 @@ from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CORE_EVENTS, DEPLOYMENTS, NODES, PODS, Object, Resource
 from kubesched.controllers.pod_templates import target_of
-from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.nodes import HollowNodes, node_manifests
-from kubesched.sandbox.reconcilers import Dispatch, Reconciler, standard_reconcilers
+from kubesched_sandbox.api import Api, ApiEvent
+from kubesched_sandbox.nodes import HollowNodes, node_manifests
+from kubesched_sandbox.reconcilers import Dispatch, Reconciler, standard_reconcilers
 
 START = 1_800_000_000.0
 CONTAINER = {"name": "app", "image": "nginx"}

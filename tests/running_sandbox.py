@@ -17,12 +17,12 @@ from tests.sandbox_server import fresh_api, serving
 
 from kubesched import config
 from kubesched.config.features import DEFAULT_FEATURES, Features
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.http import Server
-from kubesched.sandbox.nodes import HollowNodes, node_manifests
-from kubesched.sandbox.nodes.pods import PodTimings
-from kubesched.sandbox.reconcilers import Runner, standard_reconcilers
-from kubesched.sandbox.scheduling import SandboxScheduler
+from kubesched_sandbox.api import Api
+from kubesched_sandbox.http import Server
+from kubesched_sandbox.nodes import HollowNodes, node_manifests
+from kubesched_sandbox.nodes.pods import PodTimings
+from kubesched_sandbox.reconcilers import Runner, standard_reconcilers
+from kubesched_sandbox.scheduling import SandboxScheduler
 
 T = TypeVar("T")
 KUBECTL = shutil.which("kubectl")

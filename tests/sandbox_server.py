@@ -12,9 +12,9 @@ import pytest
 from tests.background_loop import in_background
 
 from kubesched.api.api_error import ApiError
-from kubesched.sandbox.api import Api, Stamps, bootstrap
-from kubesched.sandbox.http import Server
-from kubesched.sandbox.store import Store
+from kubesched_sandbox.api import Api, Stamps, bootstrap
+from kubesched_sandbox.http import Server
+from kubesched_sandbox.store import Store
 
 
 def fresh_api(store: Store | None = None, *, clock: Any = None, seed: int = 1) -> Api:

@@ -23,9 +23,6 @@ from kubesched.ask.sources.following import following
 from kubesched.daemon.shadow import Shadow
 from kubesched.kube.connection import as_kubectl
 from kubesched.plugins.registry import all_plugins, in_tree
-from kubesched.sandbox.box import Sandbox, SandboxSettings
-from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.scenarios import SCENARIOS, ScenarioCluster, play
 from kubesched.scheduler.assembly import SchedulerSettings, build_scheduler
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.simulation import Simulation
@@ -36,6 +33,10 @@ from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources import observe_following, observe_manifests, observe_scheduler
 from kubesched.ui.travel import TimeTravel
+from kubesched_sandbox.box import Sandbox, SandboxSettings
+from kubesched_sandbox.nodes import node_manifests
+from kubesched_sandbox.page import usage_in, wanted_in
+from kubesched_sandbox.scenarios import SCENARIOS, ScenarioCluster, play
 
 TOKEN = "a-token-for-tests"
 
@@ -59,13 +60,25 @@ async def page_of_sandbox(
     """The page of a sandbox, with a story playing in it if one is named."""
     story = SCENARIOS[scenario] if scenario else None
     made = node_manifests(story.nodes if story else nodes)
-    settings = SandboxSettings(nodes=made, gpus=gpus, seed=1, node_grace=5.0 if story else SandboxSettings.node_grace)
+    settings = SandboxSettings(
+        nodes=made,
+        gpus={node["metadata"]["name"]: gpus for node in made},
+        seed=1,
+        node_grace=5.0 if story else SandboxSettings.node_grace,
+    )
     box = Sandbox(settings)
     await box.start()
     said = [""]
     clock = asyncio.get_running_loop().time
     observed = observe_scheduler(
-        box.scheduler, settings.configuration, kind="sandbox", title="sandbox", clock=clock, saying=lambda: said[0]
+        box.scheduler,
+        settings.configuration,
+        kind="sandbox",
+        title="sandbox",
+        clock=clock,
+        saying=lambda: said[0],
+        wanted=lambda: wanted_in(box.api),
+        usage=lambda: usage_in(box.api),
     )
     server = PageServer(observed, token=TOKEN)
     await server.start()
@@ -211,7 +224,7 @@ def short_recording() -> list[str]:
     """A simulation of 60 seconds: web is there from the start, huge fits nowhere, late comes after 20 seconds."""
     stream = io.StringIO()
     objects = [
-        make_node("node-1").capacity(cpu="4").build(),
+        make_node("node-1").zone("a").capacity(cpu="4").build(),
         _annotated(make_pod("web").requests(cpu="2").build(), DURATION, "60s"),
         make_pod("huge").requests(cpu="30").build(),
         _annotated(make_pod("late").requests(cpu="1").build(), ARRIVAL, "20s"),

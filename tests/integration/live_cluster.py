@@ -17,8 +17,8 @@ from tests.sandbox_server import fresh_api
 from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.api.quantity import parse_quantity
 from kubesched.http.listen import server_context
-from kubesched.sandbox.api import Api, ApiEvent
-from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig
+from kubesched_sandbox.api import Api, ApiEvent
+from kubesched_sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig
 
 T = TypeVar("T")
 

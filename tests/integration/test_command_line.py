@@ -13,7 +13,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from kubesched import __version__
-from kubesched.api.kinds import RELEASE
+from kubesched.api.release import NEWEST, V1_36, V1_37
 from kubesched.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -60,10 +60,15 @@ def test_the_plugin_for_kubectl_is_the_same_command() -> None:
         "apiVersion": "kubesched.dev/v1alpha1",
         "kind": "Version",
         "version": __version__,
-        "kubernetes": RELEASE,
+        "kubernetes": f"v{NEWEST.version}",
         "python": platform.python_version(),
+        "releases": [f"v{V1_37.version}", f"v{V1_36.version}"],
     }
-    assert CliRunner().invoke(main, ["version"]).stdout.startswith(f"kubesched {__version__}, as Kubernetes {RELEASE}")
+    assert (
+        CliRunner()
+        .invoke(main, ["version"])
+        .stdout.startswith(f"kubesched {__version__}, as Kubernetes v{NEWEST.version}")
+    )
 
 
 def test_kube_scheduler_by_name_passes_all_flags_on(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ class CopiedTree:
     def __init__(self, root: Path, section: str) -> None:
         self.root = root
         self._named = CONTRIBUTING.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
-        shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        for folder in ("src", "sandbox"):
+            shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", root)
 
     def named(self, pattern: str) -> str:
@@ -104,7 +105,11 @@ class CopiedTree:
 
     def run(self, *command: str) -> str:
         """What a command prints that imports kubesched from here."""
-        environment = {**os.environ, "PYTHONPATH": str(self.root / "src"), "COLUMNS": "120"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{self.root / 'src'}{os.pathsep}{self.root / 'sandbox/src'}",
+            "COLUMNS": "120",
+        }
         done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -142,12 +147,13 @@ def test_a_flag_is_a_row_and_a_field_and_a_flag_of_the_scheduler_a_setting(tmp_p
     )
     assert re.search(r"--event-window duration +How long to wait\. \(default 2s\)", tree.kubesched("run", "--help"))
     printed = tree.python(
+        "from kubesched.api.release import NEWEST",
         "from kubesched.daemon.checks import mistakes_in",
         "from kubesched.daemon.options import parse_options",
         f"from {module} import settings_of",
         "options = parse_options(['--event-window', '1m30s'])",
-        "print(settings_of(options).event_window, options.shown()['event-window'], mistakes_in(options))",
-        "print(mistakes_in(parse_options(['--event-window=-1s'])))",
+        "print(settings_of(options).event_window, options.shown()['event-window'], mistakes_in(options, NEWEST))",
+        "print(mistakes_in(parse_options(['--event-window=-1s']), NEWEST))",
     )
     assert printed == "90.0 1m30s []\n['--event-window must not be negative']\n"
 

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kubesched.sandbox.store import SqliteStore
+from kubesched_sandbox.store import SqliteStore
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from kubesched.sandbox.store import SqliteStore
+from kubesched_sandbox.store import SqliteStore
 
 async def write(store, worker):
     for n in range(1_000_000):

@@ -13,7 +13,7 @@ from tests.integration.conftest import StartCluster, StartDaemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 
 from kubesched.api.kinds import LEASES, PODS, PRIORITY_CLASSES
-from kubesched.sandbox.http import Rule
+from kubesched_sandbox.http import Rule
 
 Refusal = Literal["500-before", "500-after", "409", "429"]
 SHORT_LEASE = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}

@@ -16,8 +16,8 @@ from tests.integration.live_cluster import PATIENCE, LiveCluster, wait_until
 from tests.unit.extenders.extender_server import ExtenderServer, filtering, passing
 
 from kubesched.api.kinds import NODES, PODS
-from kubesched.sandbox.api import PatchKind
-from kubesched.sandbox.http import Rule
+from kubesched_sandbox.api import PatchKind
+from kubesched_sandbox.http import Rule
 
 PAIRS = '''
 """Pods that carry the same label `pair` are bound together or not at all."""

@@ -12,8 +12,8 @@ from tests.integration.live_cluster import LiveCluster, wait_until
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import NODES, PODS
-from kubesched.sandbox.http import Rule
-from kubesched.sandbox.http.faults import What
+from kubesched_sandbox.http import Rule
+from kubesched_sandbox.http.faults import What
 
 QUICK_BACKOFF = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
 

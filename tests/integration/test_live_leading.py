@@ -11,7 +11,7 @@ from tests.integration.daemon_process import Daemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 
 from kubesched.api.kinds import LEASES
-from kubesched.sandbox.http import Rule
+from kubesched_sandbox.http import Rule
 
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 3, 2, 0.5
 SLACK = 10.0

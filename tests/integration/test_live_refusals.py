@@ -15,7 +15,7 @@ from tests.integration.live_cluster import LiveCluster, wait_until
 from tests.unit.kube.certificates import authority, server_context
 
 from kubesched.api.api_error import ApiError
-from kubesched.sandbox.http import Faults
+from kubesched_sandbox.http import Faults
 
 
 class Denials(Faults):

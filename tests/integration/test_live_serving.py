@@ -53,8 +53,8 @@ def test_readiness_names_its_checks(guarded: LiveCluster, start_daemon: StartDae
 def test_pages_show_the_configuration_and_the_flags(guarded: LiveCluster, start_daemon: StartDaemon) -> None:
     daemon = _guarded_daemon(guarded, start_daemon, config={"podMaxBackoffSeconds": 7})
     daemon.wait_scheduling()
-    configuration = json.loads(daemon.get("/configz").text)["componentconfig"]
-    assert configuration["podMaxBackoffSeconds"] == 7
+    shown = json.loads(daemon.get("/configz").text)
+    assert shown["componentconfig"]["podMaxBackoffSeconds"] == 7
     assert f"secure-port={daemon.port}" in daemon.get("/flagz").text
     assert "/readyz" in daemon.get("/statusz").text
 

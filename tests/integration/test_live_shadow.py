@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from tests.integration.conftest import StartCluster, StartDaemon
@@ -49,6 +50,24 @@ def test_shadow_judges_every_pod_that_another_binds_and_writes_nothing(
     assert cluster.call(lambda: cluster.api.store.revision) == before + 3  # the bindings of the other, and nothing else
     assert cluster.lease() == {}
     assert daemon.stop() == 0
+
+
+def test_what_a_shadow_found_outlives_it(
+    start_cluster: StartCluster, start_daemon: StartDaemon, tmp_path: Path
+) -> None:
+    cluster, kept = start_cluster(tls=True, token=SECRET), tmp_path / "shadow.json"
+    cluster.add_node("only", cpu="2")
+    file = str(cluster.kubeconfig())
+    flags = ("--authentication-kubeconfig", file, "--authorization-kubeconfig", file, "--shadow-file", str(kept))
+    for number in (1, 2):
+        daemon = start_daemon(cluster, "--shadow", *flags, token=SECRET)
+        daemon.wait_for_log("Watching, and binding nothing")
+        cluster.add_pod(f"pod-{number}")
+        cluster.bind(f"pod-{number}", "only")
+        wait_until(partial(daemon.metric, "kubesched_shadow_decisions_total"), "a judgement")
+        assert daemon.stop() == 0
+        ledger = json.loads(kept.read_text())
+        assert sum(count for hour in ledger["hours"].values() for count in hour.values()) == number
 
 
 def test_recording_of_a_live_run_replays_without_a_difference(

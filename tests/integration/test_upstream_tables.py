@@ -98,9 +98,9 @@ def release(tmp_path: Path) -> Release:
 def test_gates_are_those_of_the_release_with_what_they_need(
     release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feature_gates, "TABLE", tmp_path / "gates.tsv")
+    monkeypatch.setattr(feature_gates, "FOLDER", tmp_path)
     feature_gates.main(release)
-    first, header, *rows = (tmp_path / "gates.tsv").read_text().splitlines()
+    first, header, *rows = (tmp_path / "feature_gates-1.36.tsv").read_text().splitlines()
     assert first.startswith("# v1.36.1")
     assert header.split() == ["gate", "stage", "default", "locked", "needs"]
     assert [row.split("\t") for row in rows] == [

@@ -6,7 +6,8 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src" / "kubesched"
+ROOT = Path(__file__).parents[2]
+SOURCES = [ROOT / "src" / "kubesched", ROOT / "sandbox" / "src" / "kubesched_sandbox"]
 
 SHARED: dict[str, str] = {
     "Kind": "a row of the table of API kinds; for plugins, what an event is about",
@@ -17,12 +18,12 @@ SHARED: dict[str, str] = {
 
 
 def definitions() -> dict[str, list[str]]:
-    """Where each public class of `src/` is defined, by name."""
+    """Where each public class of kubesched and its sandbox is defined, by name."""
     places = defaultdict(list)
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in sorted(path for source in SOURCES for path in source.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(str(path.relative_to(SOURCE)))
+                places[node.name].append(str(path.relative_to(ROOT)))
     return places
 
 

@@ -33,7 +33,7 @@ from kubesched.kube.lease import LeaseLock
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
 from kubesched.kube.timing import Timing
-from kubesched.sandbox.http import Server, kubeconfig, parse_fault, self_signed, write_kubeconfig
+from kubesched_sandbox.http import Server, kubeconfig, parse_fault, self_signed, write_kubeconfig
 
 ALL_PODS = PODS.path_of(namespace="default")
 
