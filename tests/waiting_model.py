@@ -276,8 +276,8 @@ class SteppedModel:
 
 def _is_quiet(world: GroupWorld) -> bool:
     queue = world.queue
-    pods = (queue.active(), queue.backoff(), queue.error_backoff(), queue.in_flight(), list(world.scheduler.waiting))
-    return not any(pods) and not any(pod.is_terminating for pod in world.cluster.pods.values())
+    places = (queue.backoff, queue.active, queue.error_backoff, queue.in_flight, lambda: list(world.scheduler.waiting))
+    return not any(pods() for pods in places) and not any(pod.is_terminating for pod in world.cluster.pods.values())
 
 
 def _permit_verbs(scheduler: Scheduler) -> dict[str, Verb]:

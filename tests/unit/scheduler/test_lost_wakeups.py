@@ -16,6 +16,7 @@ from kubesched.testing import make_node, make_pod
 
 MODES = pytest.mark.parametrize(("batched", "wakes"), [(True, True), (False, False)], ids=["batched", "parity"])
 """kube-scheduler overlooks these, and recordings hold PARITY mode to it."""
+BOTH = pytest.mark.parametrize("batched", [True, False], ids=["batched", "parity"])
 LATE = StorageClass(
     metadata=ObjectMeta(name="late"),
     provisioner="kubernetes.io/no-provisioner",
@@ -32,13 +33,28 @@ def world_with(*objects: object, batched: bool) -> World:
 def try_all(world: World) -> None:
     """Until nobody is to be tried, with backoffs over."""
     for _ in range(15):
-        while world.queue.has_next:
-            world.tried()
+        try_now(world)
         world.pass_seconds(1)
+
+
+def try_now(world: World) -> None:
+    while world.queue.has_next:
+        world.tried()
 
 
 def bound(world: World) -> dict[str, str]:
     return {pod.name: pod.spec.node_name for pod in world.cluster.pods.values() if pod.spec.node_name}
+
+
+@BOTH
+def test_pod_that_is_nominated_while_it_waits_for_its_turn_is_tried_though_its_equal_failed(batched: bool) -> None:
+    """The room is kept for the nominated one, which is why the other one fails."""
+    there, first, second = (make_pod(name).requests(cpu="1") for name in ("there", "first", "second"))
+    world = world_with(make_node("n").capacity(cpu="1"), there.on("n"), first, second, batched=batched)
+    world.lose(there.on("n"))
+    world.see(second.nominated("n"))
+    try_now(world)
+    assert bound(world) == {"second": "n"}
 
 
 @MODES
@@ -103,7 +119,39 @@ def test_room_kept_for_a_preemptor_is_free_when_that_goes_before_its_status_name
     assert bound(world) == {"low": "n"} | ({"waits": "n"} if wakes else {})
 
 
-@pytest.mark.parametrize("batched", [True, False], ids=["batched", "parity"])
+@BOTH
+@pytest.mark.parametrize("opens", [False, True], ids=["deleted", "opens"])
+def test_group_held_back_by_two_gates_runs_when_one_pod_is_gone_and_the_other_gate_opens(
+    batched: bool, opens: bool
+) -> None:
+    """Whichever of the two goes last is not the one that the group says it waits for."""
+    free, *gated = members("g", 3)
+    world = GroupWorld(make_node("n").capacity(cpu="4"), make_gang("g", 1), free, batched=batched)
+    world.see(*(pod.gate("example.com/later") for pod in gated))
+    world.try_all()
+    assert world.bound() == []
+    first, second = gated if opens else gated[::-1]
+    world.lose(first.gate("example.com/later"))
+    assert world.try_all() == []
+    world.see(second)
+    world.pass_seconds(3)
+    world.try_all()
+    assert world.bound() == sorted([free.build().name, second.build().name])
+
+
+@BOTH
+def test_group_held_back_by_the_gate_of_a_pod_runs_when_that_pod_is_gone(batched: bool) -> None:
+    *free, gated = members("g", 3)
+    world = GroupWorld(make_node("n").capacity(cpu="4"), make_gang("g", 2), *free, batched=batched)
+    world.see(gated.gate("example.com/later"))
+    assert world.try_all() == []
+    world.lose(gated.gate("example.com/later"))
+    world.pass_seconds(3)
+    world.try_all()
+    assert world.bound() == ["g-0", "g-1"]
+
+
+@BOTH
 def test_gang_whose_first_pod_is_made_anew_while_it_waits_for_others_runs_when_all_are_there(batched: bool) -> None:
     world = GroupWorld(make_node("n").capacity(cpu="4"), make_gang("g", 3), *members("g", 2), batched=batched)
     world.lose(members("g", 1)[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
@@ -102,6 +103,7 @@ class World:
         return self.queue.in_flight() == [] and self.queue.in_flight_events() == []
 
 
+@cache
 def _configuration(features: config.Features, more: tuple[type[Plugin], ...]) -> config.SchedulerConfiguration:
     enabled = [{"name": plugin.name} for plugin in more]
     plain = {

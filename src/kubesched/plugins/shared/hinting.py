@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import cache
 
 from kubesched.api.pod import Pod
 from kubesched.api.release import Release
@@ -13,11 +14,12 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import claim_names
 
 _NONE = Action(0)
+_event = cache(ClusterEvent)
 
 
 def waits_for(kind: Kind, action: Action, hint: HintFunction | None = None, lookup: Lookup | None = None) -> Interest:
     """An interest in such events; without a hint each of them helps."""
-    return Interest(ClusterEvent(kind, action), hint, lookup)
+    return Interest(_event(kind, action), hint, lookup)
 
 
 def waits_for_pods(
