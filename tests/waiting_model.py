@@ -28,13 +28,13 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.extender import AnswersMissingError, Filtered
 from kubesched.framework.plugin import PermitPlugin
 from kubesched.framework.status import Code, Status
+from kubesched.plugins.default_preemption.fuse import EvictionFuse, party_of
 from kubesched.scheduler.attempt.attempt import Asking, Paused
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
 from kubesched.scheduler.groups.group_queue import GroupQueue
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.testing import NodeBuilder, PodBuilder
 
 Step = tuple[Any, ...]
 
@@ -50,8 +50,8 @@ BASE = (
 MIXTURES: dict[str, tuple[str, ...]] = {
     "plain": BASE,
     "priorities": (*BASE, "priority", "priority", "graceful", "end"),
-    "affinity": (*BASE, "affinity", "affinity", "relabel"),
-    "spread": (*BASE, "spread", "spread", "relabel"),
+    "affinity": (*BASE, "affinity", "affinity", "relabel", "rezone"),
+    "spread": (*BASE, "spread", "spread", "relabel", "rezone"),
     "nominations": (*BASE, "nominate", "nominate", "never", "priority", "resize", "gated", "open"),
     "resizes": (*BASE, "resize", "resize", "priority", "nominate", "never"),
     "other schedulers": (*BASE, "foreign", "foreign", "foreign", "nominate", "never"),
@@ -70,7 +70,7 @@ MIXTURES: dict[str, tuple[str, ...]] = {
     "permit": (*BASE, "door", "door", "allow", "deny", "priority"),
     "all": (
         *BASE,
-        *("priority", "affinity", "spread", "relabel", "nominate", "resize", "foreign", "never"),
+        *("priority", "affinity", "spread", "relabel", "rezone", "nominate", "resize", "foreign", "never"),
         *("graceful", "end"),
         *("slice", "device", "gated", "open", "storage class", "volume", "claim", "claim", "stateful", "stateful"),
     ),
@@ -137,7 +137,8 @@ def could_run(world: GroupWorld, mixture: str, way: Way) -> list[str]:
         return []
     fresh = _world(mixture, way)
     queue = world.queue
-    left_out = {queued.key for queued in queue.unschedulable() if any(gap(queued) for gap in GAPS.values())}
+    gaps = (GAPS if way.batched else GAPS | PARITY_GAPS).values()
+    left_out = {queued.key for queued in queue.unschedulable() if any(gap(queued) for gap in gaps)}
     left_out |= {queued.key for queued in (*queue.backoff(), *queue.error_backoff(), *queue.in_flight())}
     for obj in world.cluster.objects.values():
         fresh.cluster.put(obj)
@@ -148,7 +149,7 @@ def could_run(world: GroupWorld, mixture: str, way: Way) -> list[str]:
             fresh.queue.nominate(pod, None)
     waiting = [pod for pod in fresh.cluster.pods.values() if _is_waiting(pod, fresh) and pod.key not in left_out]
     alone = [pod for pod in waiting if pod.spec.scheduling_group is None]
-    left = [pod.key for pod in alone if _can_run(pod, fresh, counts_preemption=way.batched)]
+    left = [pod.key for pod in alone if _can_run(pod, fresh, may_preempt=way.batched and _may_evict(pod, world))]
     if left or len(alone) == len(waiting):
         return left
     _keep_order(world, fresh)
@@ -161,12 +162,18 @@ def _is_waiting(pod: Pod, fresh: GroupWorld) -> bool:
     return not pod.spec.node_name and not pod.is_terminating and fresh.scheduler.engine.knows(pod.spec.scheduler_name)
 
 
-def _can_run(pod: Pod, fresh: GroupWorld, *, counts_preemption: bool) -> bool:
+def _may_evict(pod: Pod, world: GroupWorld) -> bool:
+    """Not one whose preemptions were in vain, since kube-scheduler lets others have the room that is kept for it."""
+    fuse = world.scheduler.state.companion(EvictionFuse)
+    return not fuse.is_blown(party_of(pod), [pod.identity], now=0.0)
+
+
+def _can_run(pod: Pod, fresh: GroupWorld, *, may_preempt: bool) -> bool:
     if fresh.scheduler.engine.pre_enqueue(pod) is not None:
         return False
     decision = _decision(pod, fresh)
     makes_room = decision.post_filter is not None and bool(decision.post_filter.victims)
-    return bool(decision.node) or (counts_preemption and makes_room)
+    return bool(decision.node) or (may_preempt and makes_room)
 
 
 def _decision(pod: Pod, fresh: GroupWorld) -> Decision:
@@ -190,20 +197,23 @@ def _keep_order(world: GroupWorld, fresh: GroupWorld) -> None:
                     member.attempts, member.timestamp = known[member.key].attempts, known[member.key].timestamp
 
 
-def _waits_for_any_node(queued: QueuedPod) -> bool:
-    return queued.rejectors == {"InterPodAffinity"} and queued.pod.spec.affinity is None
-
-
-GAPS: dict[str, Callable[[QueuedPod], bool]] = {
-    "InterPodAffinity: a node is added, and the pod has no affinity of its own": _waits_for_any_node,
+Gap = Callable[[QueuedPod], bool]
+GAPS: dict[str, Gap] = {
     "Permit: a denied pod waits for what the plugin registered": lambda queued: "Doorkeeper" in queued.rejectors,
 }
-"""Where a pod may wait in both modes. The first is a gap of kube-scheduler v1.36, and recordings hold kubesched to it;
-the second is none: nobody but the plugin knows what helps. Recordings hold PARITY mode to three more:
+"""Where a pod may wait in both modes: nobody but the plugin knows what helps."""
+PARITY_GAPS: dict[str, Gap] = {
+    "InterPodAffinity: a node is added, and the pod has no affinity of its own": (
+        lambda queued: queued.rejectors == {"InterPodAffinity"} and queued.pod.spec.affinity is None
+    ),
+}
+"""Gaps of kube-scheduler v1.36, to which recordings hold PARITY mode. There are more, which `ClusterSteps` leave out:
 
 - DefaultPreemption: what helps a plugin that rejects the pod only with its victims gone (`_can_run`)
-- a pending pod with a nominated node changes: it needs less, or has other labels (`ClusterSteps`)
-- a pending pod with a nominated node is bound to another one by another scheduler (`ClusterSteps`)
+- a pending pod with a nominated node changes: it needs less, or has other labels
+- a pending pod with a nominated node is bound to another one by another scheduler
+- InterPodAffinity: a node leaves the domain of pods that avoid the waiting one
+- InterPodAffinity: of several terms of anti-affinity, a pod goes that one of them means
 """
 
 
@@ -216,7 +226,7 @@ class SteppedModel:
     def __init__(self, mixture: str, way: Way) -> None:
         self.world = _world(mixture, way)
         cluster, scheduler = self.world.cluster, self.world.scheduler
-        self.steps = ClusterSteps(cluster, lambda: cluster.tell(scheduler), changes_nominees=way.batched)
+        self.steps = ClusterSteps(cluster, lambda: cluster.tell(scheduler), beyond_parity=way.batched)
         self._decided: list[EntityAttempt] = []
         self._verbs: dict[str, Verb] = {
             **self.steps.verbs,
@@ -348,7 +358,7 @@ async def _run_on_loop(history: Sequence[Step], mixture: str, way: Way) -> Group
     cluster = world.cluster
     assert isinstance(cluster, WatchedCluster)
     cluster.scheduler = world.scheduler
-    cluster.steps = ClusterSteps(cluster, lambda: None, changes_nominees=way.batched)
+    cluster.steps = ClusterSteps(cluster, lambda: None, beyond_parity=way.batched)
     verbs = {**cluster.steps.verbs, **_permit_verbs(world.scheduler)}
     verbs["graceful"] = lambda i, a, b: setattr(cluster, "graceful", bool(i % 2))
     pauses = {"try": (0.0, 0.02, 0.3), "decide": (0.0,), "finish": (0.015,), "wait": (0.5, 1, 3, 12)}
@@ -391,9 +401,7 @@ class ClosedNodes(MemoryExtender):
 
 
 def _world(mixture: str, way: Way, kind: type[GroupWorld] = GroupWorld) -> GroupWorld:
-    objects: tuple[PodBuilder | NodeBuilder, ...] = ()
     return kind(
-        *objects,
         features=ALL_GATES if mixture == "groups" else DEFAULT_FEATURES,
         plugins=(Doorkeeper,) if mixture == "permit" else (),
         extenders=[ClosedNodes()] if mixture == "extenders" else (),

@@ -48,20 +48,21 @@ Obj = TypeVar("Obj", bound=KubeObject)
 class ClusterSteps:
     """The verbs that change a cluster. The watch is the business of who made the cluster."""
 
-    def __init__(self, cluster: MemoryCluster, tell: Callable[[], None], *, changes_nominees: bool) -> None:
-        """Unless it `changes_nominees`, pods with a nominated node that wait are not changed, nor bound by others."""
+    def __init__(self, cluster: MemoryCluster, tell: Callable[[], None], *, beyond_parity: bool) -> None:
+        """Unless it goes `beyond_parity`, nothing happens that kube-scheduler overlooks (`PARITY_GAPS`)."""
         self._cluster = cluster
-        self._changes_nominees = changes_nominees
+        self._beyond_parity = beyond_parity
         self._tell = tell
         self.verbs: dict[str, Verb] = {
             "node": self._node,
             "node gone": self._node_gone,
             "relabel node": self._relabel_node,
+            "rezone": self._rezone,
             "pod": lambda i, a, b: self._pod(i, a, lambda pod: pod),
             "pods": self._equal_pods,
             "never": lambda i, a, b: self._pod(i, a, lambda pod: pod.priority(b % 3 * 10).never_preempting()),
             "priority": lambda i, a, b: self._pod(i, a, lambda pod: pod.priority(b % 3 * 10)),
-            "affinity": lambda i, a, b: self._pod(i, a, lambda pod: _affine(pod, b).priority(b // 16 % 2 * 10)),
+            "affinity": self._affine,
             "spread": lambda i, a, b: self._pod(i, a, lambda pod: _spread(pod, b).priority(b // 16 % 2 * 10)),
             "device": self._device,
             "gated": lambda i, a, b: self._pod(i, a, lambda pod: pod.gate("example.com/later")),
@@ -143,6 +144,13 @@ class ClusterSteps:
             labels |= {CLOSED: "yes"} if b % 2 else {}
             self._put(replace(node, metadata=replace(node.metadata, labels=labels)))
 
+    def _rezone(self, i: int, a: int, b: int) -> None:
+        node = self._some(Node, i)
+        if node is not None and self._beyond_parity:
+            labels = {key: value for key, value in node.metadata.labels.items() if key != ZONE}
+            labels |= {ZONE: f"z{b % 3}"} if b % 4 else {}
+            self._put(replace(node, metadata=replace(node.metadata, labels=labels)))
+
     # -- pods ---------------------------------------------------------------------------------------------------------
 
     def _pod(self, i: int, a: int, change: Change) -> None:
@@ -158,6 +166,17 @@ class ClusterSteps:
             elif a % 2 == 0 and a // 16 % 4 == 1:
                 pod = pod.toleration("dedicated", operator="Exists")
             self._put(change(pod))
+
+    def _affine(self, i: int, a: int, b: int) -> None:
+        def change(pod: PodBuilder) -> PodBuilder:
+            topology, app, pod = (HOSTNAME, ZONE)[b % 2], f"a{b // 2 % 2}", pod.priority(b // 16 % 2 * 10)
+            if b // 4 % 3 == 0:
+                return pod.pod_affinity(topology, app=app)
+            if b // 32 % 2 and self._beyond_parity:
+                pod = pod.pod_anti_affinity(HOSTNAME, app=f"a{b // 64 % 3}")
+            return pod.pod_anti_affinity(topology, app=app)
+
+        self._pod(i, a, change)
 
     def _equal_pods(self, i: int, a: int, b: int) -> None:
         for k in range(2 + a % 5):
@@ -308,16 +327,11 @@ class ClusterSteps:
         return self._find_one(Pod, f"default/{name}")
 
     def _may_change(self, pod: Pod) -> bool:
-        return self._changes_nominees or not pod.status.nominated_node_name or bool(pod.spec.node_name)
+        return self._beyond_parity or not pod.status.nominated_node_name or bool(pod.spec.node_name)
 
     def _some_pod(self, i: int, *, bound: bool) -> Pod | None:
         pods = [pod for pod in self._all(Pod) if bool(pod.spec.node_name) == bound]
         return pods[i % len(pods)] if pods else None
-
-
-def _affine(pod: PodBuilder, b: int) -> PodBuilder:
-    topology, app = (HOSTNAME, ZONE)[b % 2], f"a{b // 2 % 2}"
-    return pod.pod_affinity(topology, app=app) if b // 4 % 3 == 0 else pod.pod_anti_affinity(topology, app=app)
 
 
 def _spread(pod: PodBuilder, b: int) -> PodBuilder:

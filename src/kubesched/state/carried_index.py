@@ -101,6 +101,9 @@ class CarriedIndex:
             self._places.give_back(self._alike[group][1])
         self._free_groups += groups
 
+    def is_about(self, topologies: Collection[str]) -> bool:
+        return bool(self._places.topologies_among(topologies).any())
+
     def that_mean(
         self,
         labels: Mapping[str, str],

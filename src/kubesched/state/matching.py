@@ -110,6 +110,10 @@ class MatchCounts:
         """The terms of placed pods that mean pods with such facts, and are about one of these topologies."""
         return self._carried_index.that_mean(facts.labels, facts.namespace, namespace_labels, topologies)
 
+    def has_terms_about(self, topologies: Collection[str]) -> bool:
+        """Whether placed pods have terms about one of these topologies."""
+        return self._carried_index.is_about(topologies)
+
     def counter(
         self, namespaces: frozenset[str] | None, selector: Selector, *, with_terminating: bool = True
     ) -> MatchCounter:

@@ -8,11 +8,14 @@ from tests.unit.scheduler.world import World, names
 from tests.waiting_model import FOREVER
 from tests.waiting_steps import volume_claim, volume_named, with_claim
 
+from kubesched.api.affinity import PodAffinityTerm
 from kubesched.api.change import Change
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.storage import StorageClass
+from kubesched.api.well_known import ZONE
+from kubesched.api.workloads import Namespace
 from kubesched.framework.waiting import WaitingPods
-from kubesched.testing import make_node, make_pod
+from kubesched.testing import NodeBuilder, make_node, make_pod
 
 MODES = pytest.mark.parametrize(("batched", "wakes"), [(True, True), (False, False)], ids=["batched", "parity"])
 """kube-scheduler overlooks these, and recordings hold PARITY mode to it."""
@@ -69,6 +72,69 @@ def test_preemptor_is_woken_by_what_stood_in_the_way_of_its_preemption(batched: 
     world.see(volume_named("v", "late"))
     try_all(world)
     assert bound(world) == ({"high": "n"} if wakes else {"low": "n"})
+
+
+AVOIDS_WEB = make_pod("avoids web").pod_anti_affinity(ZONE, app="web").on("n")
+
+
+@MODES
+@pytest.mark.parametrize(
+    "helps",
+    [make_node("m").zone("b"), make_node("n").zone("b"), make_node("n")],
+    ids=["comes", "moves", "leaves"],
+)
+def test_pod_that_others_avoid_runs_on_a_node_that_is_far_from_them(
+    helps: NodeBuilder, batched: bool, wakes: bool
+) -> None:
+    """The others are on another node when this one moves."""
+    world = world_with(
+        *(make_node("n").zone("a"), make_node("other").zone("a")),
+        *(AVOIDS_WEB.on("other"), make_pod("web").label(app="web")),
+        batched=batched,
+    )
+    assert "web" not in bound(world)
+    world.see(helps)
+    try_all(world)
+    assert ("web" in bound(world)) == wakes
+
+
+def test_pods_that_wait_behind_an_equal_that_others_avoid_run_on_a_new_node() -> None:
+    """They were rejected by a taint and woken; what the one that was tried meanwhile waits for is theirs as well."""
+    equal = [make_pod(name).label(app="web").requests(cpu="1") for name in "ab"]
+    world = world_with(make_node("n").zone("a").taint("dedicated"), *equal, batched=True)
+    world.lose(make_node("n").zone("a").taint("dedicated"))
+    world.see(AVOIDS_WEB.on("m"), make_node("m").zone("a"))
+    try_now(world)
+    assert set(bound(world)) == {"avoids web"}
+    world.see(make_node("o").zone("b"))
+    try_all(world)
+    assert set(bound(world)) == {"avoids web", "a", "b"}
+
+
+@MODES
+def test_pod_with_several_terms_of_anti_affinity_is_woken_by_what_one_of_them_means(batched: bool, wakes: bool) -> None:
+    waits = make_pod("waits").pod_anti_affinity(ZONE, app="web").pod_anti_affinity(ZONE, app="db")
+    web = make_pod("web").label(app="web").on("n")
+    world = world_with(make_node("n").zone("a"), web, waits, batched=batched)
+    world.lose(web)
+    try_all(world)
+    assert ("waits" in bound(world)) == wakes
+
+
+@MODES
+def test_pod_that_wants_company_of_namespaces_by_label_is_woken_by_it(batched: bool, wakes: bool) -> None:
+    term = PodAffinityTerm(
+        topology_key=ZONE,
+        label_selector=LabelSelector(match_labels={"app": "web"}),
+        namespace_selector=LabelSelector(match_labels={"team": "a"}),
+    )
+    elsewhere = Namespace(metadata=ObjectMeta(name="elsewhere", labels={"team": "a"}))
+    world = world_with(
+        *(elsewhere, make_node("n").zone("a"), make_pod("waits").pod_affinity_term(term)), batched=batched
+    )
+    world.see(make_pod("web", namespace="elsewhere").label(app="web").on("n"))
+    try_all(world)
+    assert ("waits" in bound(world)) == wakes
 
 
 @MODES

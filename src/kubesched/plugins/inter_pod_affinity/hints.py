@@ -12,7 +12,7 @@ from kubesched.plugins.inter_pod_affinity.neighbours import means
 from kubesched.plugins.shared.hinting import has_node, queue_if
 from kubesched.plugins.shared.node_lookup import ANY_NEW_NODE, Token, events_that_may_help, labels_brought
 from kubesched.state.cluster import ClusterState
-from kubesched.state.facts import PodFacts, TermKind
+from kubesched.state.facts import PodFacts, Term, TermKind
 from kubesched.state.label_index import anchors, labels_as_anchors
 
 _NEAR: TermKind = "required-affinity"
@@ -24,11 +24,13 @@ _OTHERS, _OWN = "labels of others", "own labels"
 class CompanyHints:
     """What other pods are to a pod that was rejected. With `any_unwanted`, one term that means a pod makes it unwanted.
 
-    Without, all terms of anti-affinity must mean it.
+    Without, all terms of anti-affinity must mean it. Unless it `knows_namespaces`, they are taken to have no labels, as
+    in the hints of kube-scheduler.
     """
 
-    def __init__(self, *, any_unwanted: bool) -> None:
+    def __init__(self, *, any_unwanted: bool, knows_namespaces: bool = False) -> None:
         self._any_unwanted = any_unwanted
+        self._knows_namespaces = knows_namespaces
         self.company = Lookup(self._waits, self._brings)
 
     def after_pod(self, pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
@@ -37,16 +39,25 @@ class CompanyHints:
             return Hint.SKIP
         own = state.facts(pod)
         before, after = (None if other is None else state.facts(other) for other in (old, new))
-        if after is not None and _all_mean(own, _NEAR, after) and not _all_mean(own, _NEAR, before):
+        if self._wants(own, after, state) and not self._wants(own, before, state):
             return Hint.QUEUE
-        if before is not None and self._avoids(own, before) and not self._avoids(own, after):
+        if before is not None and self._avoids(own, before, state) and not self._avoids(own, after, state):
             return Hint.QUEUE
-        return queue_if(before is not None and after is None and self._avoids(before, own))
+        return queue_if(before is not None and after is None and self._avoids(before, own, state))
 
-    def _avoids(self, facts: PodFacts, other: PodFacts | None) -> bool:
-        if not self._any_unwanted:
-            return _all_mean(facts, _FAR, other)
-        return other is not None and any(means(term, other, {}) for term in facts.terms_of(_FAR))
+    def _wants(self, facts: PodFacts, other: PodFacts | None, state: ClusterState) -> bool:
+        terms = facts.terms_of(_NEAR)
+        return other is not None and bool(terms) and all(self._means(term, other, state) for term in terms)
+
+    def _avoids(self, facts: PodFacts, other: PodFacts | None, state: ClusterState) -> bool:
+        terms, enough = facts.terms_of(_FAR), any if self._any_unwanted else all
+        return other is not None and bool(terms) and enough(self._means(term, other, state) for term in terms)
+
+    def _means(self, term: Term, other: PodFacts, state: ClusterState) -> bool:
+        if means(term, other, {}):
+            return True
+        asks = self._knows_namespaces and not term.namespace_selector.nothing
+        return asks and means(term, other, state.namespace_labels(other.namespace))
 
     def _waits(self, pod: Pod, state: ClusterState) -> Iterator[Hashable]:
         """Pods with labels that terms could mean; or any that could have meant the pod by its own labels."""
@@ -82,15 +93,6 @@ def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hi
     return queue_if(entered or left)
 
 
-def _all_mean(facts: PodFacts, kind: TermKind, other: PodFacts | None) -> bool:
-    """Whether there are such terms and all mean the other pod.
-
-    Namespaces are taken to have no labels, as in the hints of kube-scheduler.
-    """
-    terms = facts.terms_of(kind)
-    return other is not None and bool(terms) and all(means(term, other, {}) for term in terms)
-
-
 def _anchors_of_all(facts: PodFacts, kind: TermKind) -> list[tuple[str, ...]]:
     """What one of must be among the labels of pods that all terms of a kind mean: some term's anchors will do."""
     found = [list(anchors(term.selector)) for term in facts.terms_of(kind)]
@@ -107,3 +109,26 @@ def _domains_waited_for(pod: Pod, state: ClusterState) -> Iterator[Token]:
 
 
 DOMAINS = Lookup(_domains_waited_for, labels_brought)
+
+
+def after_domain(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
+    """A node came, or changed its domain: those that avoid this pod may not be near. kube-scheduler overlooks it."""
+    if old is None:
+        return Hint.QUEUE
+    facts, changed = state.facts(pod), _changed_labels(old, new)
+    meant = state.matches.existing_terms_matching(facts, state.namespace_labels(facts.namespace), changed)
+    return queue_if(any(matched.like.kind == _FAR for matched in meant))
+
+
+def _changed_labels(old: Node, new: Node) -> list[str]:
+    before, after = old.metadata.labels, new.metadata.labels
+    return [key for key in {**before, **after} if before.get(key) != after.get(key)]
+
+
+def _domains_brought(old: Node | None, new: Node | None, state: ClusterState) -> Iterator[Token]:
+    if old is None or new is None or state.matches.has_terms_about(_changed_labels(old, new)):
+        yield ANY_NEW_NODE
+
+
+AVOIDED_DOMAINS = Lookup(lambda pod, state: (ANY_NEW_NODE,), _domains_brought)
+"""For `after_domain`."""

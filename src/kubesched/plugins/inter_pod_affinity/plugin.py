@@ -6,6 +6,7 @@ import numpy as np
 
 from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.advice import NodeShortfall
+from kubesched.framework.client import SchedulerMode
 from kubesched.framework.copies import CopyRoom
 from kubesched.framework.copy_limits import CopyLimit
 from kubesched.framework.cycle import Cycle
@@ -15,7 +16,13 @@ from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlu
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.advice.affinity import PodAffinityAdvice
-from kubesched.plugins.inter_pod_affinity.hints import DOMAINS, CompanyHints, after_node
+from kubesched.plugins.inter_pod_affinity.hints import (
+    AVOIDED_DOMAINS,
+    DOMAINS,
+    CompanyHints,
+    after_domain,
+    after_node,
+)
 from kubesched.plugins.inter_pod_affinity.in_the_way import rejection_in_words
 from kubesched.plugins.inter_pod_affinity.neighbours import (
     Neighbours,
@@ -51,7 +58,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def events_to_register(self) -> tuple[Interest, ...]:
         release = self.context.features.release
-        hints = CompanyHints(any_unwanted=release.any_unwanted_company)
+        is_batched = self.context.handle.mode is SchedulerMode.BATCHED
+        any_unwanted = release.any_unwanted_company or is_batched
+        hints = CompanyHints(any_unwanted=any_unwanted, knows_namespaces=is_batched)
+        of_nodes = Action.ADD | Action.UPDATE_NODE_LABEL
+        overlooked = (waits_for(Kind.NODE, of_nodes, after_domain, AVOIDED_DOMAINS),) if is_batched else ()
         return (
             *waits_for_pods(
                 release,
@@ -60,7 +71,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 lookup=hints.company,
                 own=Action.UPDATE_POD_LABEL,
             ),
-            waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, after_node, DOMAINS),
+            waits_for(Kind.NODE, of_nodes, after_node, DOMAINS),
+            *overlooked,
         )
 
     # -- filter -------------------------------------------------------------------------------------------------------
