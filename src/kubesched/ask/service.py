@@ -22,7 +22,8 @@ from kubesched.simulate.cluster import ClusterModel
 T = TypeVar("T")
 P = TypeVar("P")
 
-TIMEOUT = 10.0
+TIMEOUT, SLOW_TIMEOUT = 10.0, 300.0
+"""Seconds for an answer at once, and for one that takes long."""
 MOST_WAITING = 8
 """How many slow questions may be under way: one is answered, the others wait for their turn."""
 
@@ -59,7 +60,7 @@ class QueryService:
         self._stands_still = stands_still
         self._timeout = timeout
         self._slow_timeout = slow_timeout
-        self._most_waiting = most_waiting
+        self.most_waiting = most_waiting
         self._clock = clock
         self._waiting = 0
         self._turn = asyncio.Lock()
@@ -88,6 +89,11 @@ class QueryService:
             return question(trial, check_time)
 
     # -- slowly -------------------------------------------------------------------------------------------------------
+
+    def is_late(self) -> Callable[[], bool]:
+        """Whether a slow question that is asked now takes too long: for what has an answer all the same."""
+        deadline = self._clock() + self._slow_timeout
+        return lambda: self._clock() > deadline
 
     async def ask_copy(self, question: Callable[[ClusterModel], T], *, is_read_only: bool = False) -> T:
         """Put a question to a copy of the cluster. One copy serves all questions that only read it. BusyError."""
@@ -134,7 +140,7 @@ class QueryService:
 
         Records are never changed, so `work` may have them; it must not touch the cluster itself.
         """
-        if self._waiting >= self._most_waiting:
+        if self._waiting >= self.most_waiting:
             raise BusyError(f"{self._waiting} questions are under way, which is all there may be")
         check_time = self._time_check(self._slow_timeout)
         self._waiting += 1

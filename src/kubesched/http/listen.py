@@ -6,6 +6,7 @@ that was read from the cluster is accepted at once.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import logging
@@ -19,6 +20,7 @@ from aiohttp import web
 from cryptography import x509
 
 from kubesched.api.errors import UserError
+from kubesched.http.connections import Connections
 from kubesched.kube.tls import Certificate, show, stamp
 
 BACKLOG = 128
@@ -40,11 +42,15 @@ class HttpServer:
         tls: ssl.SSLContext | None = None,
         backlog: int = BACKLOG,
     ) -> None:
-        """Port 0 is replaced by a free one."""
+        """Port 0 is replaced by a free one. The connections of an application are limited (`Connections`)."""
         self.host, self.port = host, port
         self._tls, self._backlog = tls, backlog
         self._runner: web.BaseRunner
+        self._connections: Connections | None = None
+        self._accepting: list[asyncio.Task[None]] = []
         if isinstance(served, web.Application):
+            self._connections = Connections()
+            served.middlewares.insert(0, self._connections.middleware())
             self._runner = web.AppRunner(served, access_log=None, shutdown_timeout=1.0)
         else:
             self._runner = web.ServerRunner(served, shutdown_timeout=1.0)
@@ -56,18 +62,40 @@ class HttpServer:
     async def start(self) -> None:
         """Listen. ListenError if the address cannot be had."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=self._tls, backlog=self._backlog)
         try:
-            await site.start()
+            await (self._listen() if self._connections is None else self._accept(self._connections))
         except OSError as error:
-            await self._runner.cleanup()
+            await self.stop()
             where = host_and_port(self.host, self.port)
             raise ListenError(f"cannot listen on {where}: {_reason(error)}") from None
-        self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
         """Finish what is under way, within a second, and close all connections."""
+        for task in self._accepting:
+            task.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        if self._connections is not None:
+            self._connections.close()
         await self._runner.cleanup()
+
+    async def _listen(self) -> None:
+        await web.TCPSite(self._runner, self.host, self.port, ssl_context=self._tls, backlog=self._backlog).start()
+        self.port = self._runner.addresses[0][1]
+
+    async def _accept(self, connections: Connections) -> None:
+        """On all addresses that the host has."""
+        loop, make = asyncio.get_running_loop(), self._runner.server
+        assert make is not None
+        found = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+            listener = socket.create_server((address[0], self.port), family=family, backlog=self._backlog)
+            listener.setblocking(False)
+            self.port = listener.getsockname()[1]
+            self._accepting.append(asyncio.create_task(self._serve(listener, connections, make), name="connections"))
+
+    async def _serve(self, listener: socket.socket, connections: Connections, make: web.Server) -> None:
+        with listener:
+            await connections.accept(listener, self._tls, make)
 
 
 def bind(address: str, port: int, *, shares_port: bool = False) -> socket.socket:

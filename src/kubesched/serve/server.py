@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +15,7 @@ from kubesched.ask.output import API_VERSION
 from kubesched.ask.service import TIMEOUT, BusyError, QueryService, QuestionTimeoutError
 from kubesched.ask.sources.following import NotReadyError
 from kubesched.ask.targets import QuestionRequest, RequestError
+from kubesched.ask.what_if.what_if import WhatIfQuestion
 from kubesched.framework.errors import PluginError
 from kubesched.http.access import BearerToken, any_name, check_exposure, guard, refuse_foreign, require_credentials
 from kubesched.http.errors import errors_as_documents, json_response
@@ -57,7 +59,8 @@ class QuestionServer:
         check_exposure(settings.host, has_token=True, has_tls=settings.tls is not None)
         self._service = service
         self._settings = settings
-        self._under_way = 0
+        self._under_way: Counter[tuple[str | None, bool]] = Counter()
+        """By address, quick and slow ones. One address may have half of those that there may be."""
         self._listening = HttpServer(self._application(), settings.host, settings.port, tls=settings.tls)
 
     @property
@@ -97,18 +100,20 @@ class QuestionServer:
         return json_response(described())
 
     def _answering(self, kind: type[QuestionRequest]) -> Handler:
-        decoder = msgspec.json.Decoder(kind)
+        decoder, is_slow = msgspec.json.Decoder(kind), issubclass(kind, WhatIfQuestion)
+        most = self._service.most_waiting if is_slow else self._settings.most_at_once
 
         async def handler(request: web.Request) -> web.Response:
-            if self._under_way >= self._settings.most_at_once:
-                text = f"{self._under_way} questions are under way, which is all there may be"
+            client, under_way = (request.remote, is_slow), self._under_way.total()
+            if under_way >= self._settings.most_at_once or self._under_way[client] >= max(1, most // 2):
+                text = f"{under_way} questions are under way, {self._under_way[client]} of them yours: no more may be"
                 raise web.HTTPTooManyRequests(text=text, headers={"Retry-After": "1"})
-            self._under_way += 1
+            self._under_way[client] += 1
             try:
                 async with asyncio.timeout(self._settings.timeout):
                     body = await request.read()
                 return json_response(await answer_to(decoder.decode(body), self._service))
             finally:
-                self._under_way -= 1
+                self._under_way -= Counter([client])
 
         return handler

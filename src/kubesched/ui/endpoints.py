@@ -153,7 +153,10 @@ async def help_for_pod(request: web.Request) -> web.Response:
     key = _key(request)
     await _ask(request, lambda views: _found(views.observed.pods.get(key), _no_pod(request)))
     service = await _service(request)
-    found = await service.ask_copy(lambda cluster: remedies(cluster, cluster.pods[key]), is_read_only=True)
+    late = service.is_late()
+    found = await service.ask_copy(
+        lambda cluster: remedies(cluster, cluster.pods[key], out_of_time=late), is_read_only=True
+    )
     return _answer("PodHelp", found)
 
 

@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from kubesched.ask.output import API_VERSION
+from kubesched.ask.service import BusyError, QuestionTimeoutError
 from kubesched.framework.errors import PluginError
 from kubesched.http.access import Check, check_exposure, guard, is_loopback, refuse_foreign
 from kubesched.http.errors import errors_as_documents
@@ -40,6 +41,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 """Of every answer. All that the page shows comes from a cluster, so nothing in it may ever become script or style."""
+_CODES: dict[type[Exception], int] = {BusyError: 429, QuestionTimeoutError: 504, PluginError: 500}
 _NO_TOKEN = (
     "This page needs the token that is part of its address.\n"
     "Open the whole address that kubesched printed, up to its end: http://127.0.0.1:PORT/?token=...\n"
@@ -51,12 +53,12 @@ def page_application(
 ) -> web.Application:
     """All that the page is made of. Its addresses are relative, so it can be under any path that ends with a slash."""
     app = web.Application(
-        middlewares=[*middlewares, errors_as_documents(API_VERSION, {PluginError: 500})], client_max_size=LARGEST_BODY
+        middlewares=[*middlewares, errors_as_documents(API_VERSION, _CODES)], client_max_size=LARGEST_BODY
     )
     app[SHOWN] = shown
     if travel is not None:
         app[TRAVEL] = travel
-    app[PAGES], app[COUNTING] = set(), set()
+    app[PAGES], app[COUNTING] = {}, set()
     app.on_response_prepare.append(add_headers)
     app.add_routes(routes())
     for path, file, kind in static_files():

@@ -18,7 +18,7 @@ _STILL_THERE = 15.0
 """Seconds after which a page that hears nothing is told that nothing happened."""
 _DECISIONS_AT_FIRST, _DECISIONS_AT_ONCE = 60, 20
 """What fills the list, and what it grows by at a look: nobody reads a hundred lines a second."""
-_MOST_PAGES = 32
+_MOST_PAGES, _MOST_PER_ADDRESS = 32, 16
 
 
 class Follower:
@@ -73,15 +73,16 @@ class Follower:
 async def stream(request: web.Request, shown: ViewsProvider) -> web.StreamResponse:
     """Until the page is closed. Its `version` is that of the map it has, `decision` the last that it knows."""
     query, pages = request.query, request.app[PAGES]
-    if len(pages) >= _MOST_PAGES:
-        raise web.HTTPTooManyRequests(text=f"{_MOST_PAGES} pages are open already")
+    of_address = sum(address == request.remote for address in pages.values())
+    if len(pages) >= _MOST_PAGES or of_address >= _MOST_PER_ADDRESS:
+        raise web.HTTPTooManyRequests(text=f"{len(pages)} pages are open already, {of_address} of them from there")
     known = query.get("decision", "0")
     # Of what happened before the page was opened, only the last decisions: the rest would be news of no use.
     decision = int(known) if known.isascii() and known.isdigit() and len(known) < 16 else 0
     version, group = _version(query.get("version", "")), query.get("group", "")
     task = asyncio.current_task()
     assert task is not None
-    pages.add(task)
+    pages[task] = request.remote
     try:
         with shown.looking():
             follower = await shown.ask(lambda views: Follower(views, version, decision, group))
@@ -91,7 +92,7 @@ async def stream(request: web.Request, shown: ViewsProvider) -> web.StreamRespon
                 await _send_news(response, follower, shown)
             return response
     finally:
-        pages.discard(task)
+        del pages[task]
 
 
 async def _send_news(response: web.StreamResponse, follower: Follower, shown: ViewsProvider) -> None:
@@ -115,5 +116,5 @@ def _version(text: str) -> Version | None:
     return int(parts[0]), int(parts[1])
 
 
-PAGES = web.AppKey("pages", set[asyncio.Task[Any]])
-"""The tasks that serve open pages: they end with the server."""
+PAGES = web.AppKey("pages", dict[asyncio.Task[Any], str | None])
+"""The tasks that serve open pages, which end with the server, and the addresses where those are."""

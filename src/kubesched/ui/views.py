@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from kubesched import __version__
-from kubesched.ask.service import QueryService
+from kubesched.ask.service import SLOW_TIMEOUT, QueryService
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.lists import ListModel
 from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
@@ -107,8 +107,10 @@ class PageViews:
         self.pending_groups, self.rooms = Reused(self.pending.groups), Reused(self.headroom.rooms)
         self.queue = QueueHistory(observed)
         self.shadow = ShadowModel(observed.shadow) if observed.shadow is not None else None
-        self.service = QueryService(observed.cluster, stands_still=not observed.live) if observed.experiments else None
+        self.service: QueryService | None = None
         """Answers questions that take seconds."""
+        if observed.experiments:
+            self.service = QueryService(observed.cluster, stands_still=not observed.live, slow_timeout=SLOW_TIMEOUT)
 
     def about(self) -> About:
         observed, labels = self.observed, self.map.label_keys()

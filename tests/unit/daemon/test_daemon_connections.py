@@ -11,11 +11,11 @@ import pytest
 from tests.unit.daemon.authority import trusting
 from tests.unit.daemon.secure_server import OPEN, Api, Ask, Clock, serve
 
-from kubesched.daemon.serving import connections, endpoints, server
-from kubesched.daemon.serving.connections import Connections
+from kubesched.daemon.serving import endpoints, server
 from kubesched.daemon.serving.reviews import ReviewCache
 from kubesched.daemon.serving.server import SecureServer
-from kubesched.http import access
+from kubesched.http import access, connections
+from kubesched.http.connections import Connections
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -20,7 +20,7 @@ from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import CONTENT_TYPE, HEALTH, MetricFamily, MetricsRegistry, exposition
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving import pages
-from kubesched.daemon.serving.connections import HEAD_SECONDS
+from kubesched.http.connections import HEAD_SECONDS
 
 log = Log(__name__)
 

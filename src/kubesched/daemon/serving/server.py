@@ -19,7 +19,6 @@ from kubesched.daemon.checks import TLS_VERSIONS, OptionsError
 from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.authentication import Authenticator, Authorities, AuthoritySource, UnauthorizedError
-from kubesched.daemon.serving.connections import Connections
 from kubesched.daemon.serving.endpoints import Endpoints, Served
 from kubesched.daemon.serving.reviews import (
     AccessDecision,
@@ -30,6 +29,7 @@ from kubesched.daemon.serving.reviews import (
     TokenReviewer,
 )
 from kubesched.http.access import PERIOD, Check, RefusalLimiter, guard
+from kubesched.http.connections import Connections
 from kubesched.http.errors import status_response
 from kubesched.http.listen import ServedCertificate, ServingTls, bind, host_and_port, read_certificate
 from kubesched.kube.self_signed import kept_in, of_localhost

@@ -1,7 +1,7 @@
-"""Connections to the secure port: how many there may be, and how long a client may take over a request.
+"""Connections to a port: how many there may be, and how long a client may take over a request.
 
 Hostile clients hold connections open, send a byte a minute, or never finish a handshake. None of that may keep a probe
-away, nor take the descriptors that the scheduler needs for connections of its own. So there are at most so many, in all
+away, nor take the descriptors that the program needs for connections of its own. So there are at most so many, in all
 and per address. Where there is no room, the one that has kept us waiting the longest makes room: a probe gets in.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import resource
 import socket
 import ssl
@@ -18,9 +19,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from kubesched.daemon.log import Log
-
-log = Log(__name__)
+log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 10.0
 HEAD_SECONDS = 32.0
@@ -143,14 +142,14 @@ class Connections:
 
         return noting
 
-    async def accept(self, listener: socket.socket, context: ssl.SSLContext, make: Callable[[], Any]) -> None:
-        """Until cancelled; `make` gives the protocol of a new connection."""
+    async def accept(self, listener: socket.socket, context: ssl.SSLContext | None, make: Callable[[], Any]) -> None:
+        """Until cancelled; `make` gives the protocol of a new connection. Without a context there is no TLS."""
         loop = asyncio.get_running_loop()
         while True:
             try:
                 accepted, peer = await loop.sock_accept(listener)
             except OSError as error:  # no descriptors are left, for now
-                log.error("A connection could not be accepted", err=error)
+                log.error("A connection could not be accepted: %s", error)
                 await asyncio.sleep(_OUT_OF_DESCRIPTORS_PAUSE)
                 continue
             task = loop.create_task(self._start(accepted, str(peer[0]), context, make))
@@ -164,14 +163,15 @@ class Connections:
                 connection.abort()
 
     async def _start(
-        self, accepted: socket.socket, address: str, context: ssl.SSLContext, make: Callable[[], Any]
+        self, accepted: socket.socket, address: str, context: ssl.SSLContext | None, make: Callable[[], Any]
     ) -> None:
+        within = None if context is None else HANDSHAKE_SECONDS
         connection = Connection(accepted, address, make, self._ended)
         self._make_room(address)
         self._open[connection] = None
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: connection, accepted, ssl=context, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                lambda: connection, accepted, ssl=context, ssl_handshake_timeout=within
             )
         except (OSError, TimeoutError):  # of the handshake; ssl.SSLError is an OSError
             accepted.close()
