@@ -12,15 +12,16 @@ import pytest
 from tests.background_loop import in_background
 
 from kubesched.api.api_error import ApiError
+from kubesched.api.release import V1_36, Release
 from kubesched_sandbox.api import Api, Stamps, bootstrap
 from kubesched_sandbox.http import Server
 from kubesched_sandbox.store import Store
 
 
-def fresh_api(store: Store | None = None, *, clock: Any = None, seed: int = 1) -> Api:
+def fresh_api(store: Store | None = None, *, clock: Any = None, seed: int = 1, release: Release = V1_36) -> Api:
     """A cluster with nothing in it but what every cluster has."""
     stamps = Stamps(rng=random.Random(seed)) if clock is None else Stamps(clock, random.Random(seed))
-    api = Api(store or Store(), stamps)
+    api = Api(store or Store(), stamps, release)
     bootstrap(api)
     return api
 

@@ -1,8 +1,9 @@
-"""Write the field table of the sandbox from the OpenAPI documents of a Kubernetes release.
+"""Write the field table of the sandbox from the OpenAPI documents of Kubernetes releases.
 
-    python tools/field_table.py v1.36.0 kubernetes/api/openapi-spec/v3 > src/kubesched/admission/schemas/fields.json
+    python tools/field_table.py v1.37.0 1.36/api/openapi-spec/v3 1.37/api/openapi-spec/v3 > src/.../schemas/fields.json
 
-The second argument is a directory of OpenAPI v3 documents, or one swagger.json (v2). Only facts are read: names of
+Each source is a directory of OpenAPI v3 documents, or one swagger.json (v2), the oldest release first: a type has the
+fields that it has in any of them, as the newest has them. Only facts are read: names of
 types and fields, types, which fields are required, scalar defaults, and how lists and maps merge. No descriptions.
 The grammar of a field is told in kubesched/admission/schemas/table.py, which reads the result.
 """
@@ -14,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kubesched.admission import SERVED
+from kubesched.admission import NEWER, SERVED
 
 Schema = dict[str, Any]
 
@@ -59,9 +60,13 @@ FACTS = {
 }
 
 
-def main(release: str, source: str) -> None:
-    schemas = _read(Path(source))
-    wanted = [(resource.group, resource.version, resource.kind) for resource in SERVED]
+def main(release: str, *sources: str) -> None:
+    schemas: dict[str, Schema] = {}
+    for source in sources:
+        for name, schema in _read(Path(source)).items():
+            properties = {**schemas.get(name, {}).get("properties", {}), **schema.get("properties", {})}
+            schemas[name] = {**schema, "properties": properties} if properties else schema
+    wanted = [(resource.group, resource.version, resource.kind) for resource in (*SERVED, *NEWER)]
     kinds = {kind: _named(kind, schemas) for kind in (*wanted, *ALSO)}
     types = _reachable([*kinds.values(), *ROOTS], schemas)
     lines = [f"{json.dumps(name)}: {json.dumps(_definition(schemas[name]), sort_keys=True)}" for name in sorted(types)]
@@ -143,6 +148,15 @@ def _own_references(prop: Schema) -> list[str]:
 
 OPEN = {
     "io.k8s.api.scheduling.v1alpha2.BasicSchedulingPolicy",
+    "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupAllDisruptionMode",
+    "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupBasicSchedulingPolicy",
+    "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupSingleDisruptionMode",
+    "io.k8s.api.scheduling.v1beta1.AllCompositeDisruptionMode",
+    "io.k8s.api.scheduling.v1beta1.CompositeBasicSchedulingPolicy",
+    "io.k8s.api.scheduling.v1beta1.SingleCompositeDisruptionMode",
+    "io.k8s.api.scheduling.v1beta1.AllDisruptionMode",
+    "io.k8s.api.scheduling.v1beta1.BasicSchedulingPolicy",
+    "io.k8s.api.scheduling.v1beta1.SingleDisruptionMode",
     "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
     "io.k8s.apimachinery.pkg.runtime.RawExtension",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus",

@@ -1,6 +1,6 @@
 """Write the table of resources from the discovery documents of a Kubernetes release.
 
-    python -m tools.kinds kubernetes/.git v1.36.4
+    python -m tools.kinds kubernetes/.git v1.36.4   # src/kubesched/api/kinds-1.36.json
 
 Run it from the top of the repository; `git diff` shows what the release changed. Only facts are read: group, version,
 kind, plural, scope, short names, categories, verbs and subresources. Of the subresources those are left out that are
@@ -16,7 +16,7 @@ from typing import Any
 
 from tools.upstream import Release, release_on_command_line
 
-TABLE = Path("src/kubesched/api/kinds.json")
+FOLDER = Path("src/kubesched/api")
 DISCOVERY = "api/discovery"
 
 ALL_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -28,7 +28,8 @@ def main(release: Release) -> None:
         sys.exit(f"{release.tag} has no discovery documents in {DISCOVERY}")
     rows = [row for name in documents for row in _rows(json.loads(release.read(f"{DISCOVERY}/{name}")))]
     lines = [json.dumps(row) for row in sorted(rows, key=lambda row: (row["group"], row["version"], row["plural"]))]
-    TABLE.write_text(f'{{"release": {json.dumps(release.tag)}, "resources": [\n' + ",\n".join(lines) + "\n]}\n")
+    table = FOLDER / f"kinds-{'.'.join(map(str, release.minor))}.json"
+    table.write_text(f'{{"release": {json.dumps(release.tag)}, "resources": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
 def _rows(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -104,7 +104,7 @@ def test_with_pod_groups_a_job_of_all_or_nothing_makes_a_group(tmp_path: Path) -
         ).close()
         groups: list[Any] = []
         while not groups and time.monotonic() < deadline:
-            with urllib.request.urlopen(f"{server}/apis/scheduling.k8s.io/v1alpha2/podgroups", timeout=60) as answer:
+            with urllib.request.urlopen(f"{server}/apis/scheduling.k8s.io/v1beta1/podgroups", timeout=60) as answer:
                 groups = json.load(answer)["items"]
         box.send_signal(signal.SIGTERM)
         assert box.wait(120) == 0

@@ -134,9 +134,9 @@ def test_facts_about_metrics_are_brought_up_to_date_and_words_are_kept(
 def test_kinds_are_those_of_the_discovery_documents(
     release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kinds, "TABLE", tmp_path / "kinds.json")
+    monkeypatch.setattr(kinds, "FOLDER", tmp_path)
     kinds.main(release)
-    written = json.loads((tmp_path / "kinds.json").read_text())
+    written = json.loads((tmp_path / "kinds-1.36.json").read_text())
     assert written["release"] == "v1.36.1"
     [deployments] = written["resources"]
     assert (deployments["group"], deployments["version"], deployments["kind"]) == ("apps", "v1", "Deployment")

@@ -23,6 +23,7 @@ from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.api.release import RELEASES
+from kubesched.api.schema import convert
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
@@ -59,6 +60,19 @@ def as_stored(obj: Json) -> Json:
     stored = copy.deepcopy(obj)
     POD_RULES.defaults(stored)
     return stored
+
+
+def record_of(obj: Json) -> KubeObject | None:
+    """The record of an object, read as from an API server: null is absent. None if the scheduler reads no such."""
+    kind = KINDS.get(obj["kind"])
+    if kind is None:
+        return None
+    try:
+        return msgspec.convert(obj, kind.record)
+    except msgspec.ValidationError:
+        record, mistakes = convert(obj, kind.record, shape_only=True)
+        assert record is not None, mistakes
+        return record
 
 
 def features_of(release: str) -> config.Features:
@@ -106,7 +120,7 @@ class _Replay:
 
     def _load(self, objects: list[Json]) -> None:
         objects = [as_stored(obj) for obj in objects]
-        records = [msgspec.convert(obj, KINDS[obj["kind"]].record) for obj in objects if obj["kind"] in KINDS]
+        records = [record for record in map(record_of, objects) if record is not None]
         for obj in sorted(records, key=_informer_order):
             if not isinstance(obj, Pod):
                 self.state.apply(obj)
@@ -120,8 +134,10 @@ class _Replay:
                 self.state.nominated.add(pod, pod.status.nominated_node_name)
 
     def _is_queued(self, pod: Pod) -> bool:
-        """Pods of other schedulers, and those that PreEnqueue keeps out of the queue, do not count as nominated."""
-        return self.engine.knows(pod.spec.scheduler_name) and self.engine.pre_enqueue(pod) is None
+        """Pods of other schedulers do not count as nominated, nor, in v1.36, those that PreEnqueue keeps out."""
+        return self.engine.knows(pod.spec.scheduler_name) and (
+            self.state.features.release.nominated_when_added or self.engine.pre_enqueue(pod) is None
+        )
 
     def _queue_order(self) -> list[str]:
         sorter = next(iter(self.profiles.values())).at("queue_sort", QueueSortPlugin)[0]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-import msgspec
-from tests.parity.adapter import as_stored, features_of
+from tests.parity.adapter import as_stored, features_of, record_of
 from tests.parity.fake_api import FINISHED, FakeApi, Journal, RefusedError, WatchEvent
 from tests.parity.queue_state import describe, present
 from tests.unit.scheduler.world import pop_pod
 
 from kubesched import config
 from kubesched.api.change import Change
-from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
 from kubesched.plugins.registry import in_tree
@@ -191,7 +189,7 @@ class _Replay(SchedulerListener):
     def _tell(self, event: WatchEvent) -> None:
         """As an informer that does not select finished pods: to it they are deleted."""
         kind, name = event.key
-        record = msgspec.convert(event.obj, KINDS[kind].record) if kind in KINDS else None
+        record = record_of(event.obj)
         finished = kind == "Pod" and event.obj.get("status", {}).get("phase") in FINISHED
         selected = event.type != "DELETED" and not finished
         old = self.known.pop(event.key, None)

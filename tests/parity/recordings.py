@@ -17,7 +17,7 @@ _GOLDEN = Path(__file__).with_name("golden")
 
 
 _FOLDERS = {"1.36": _GOLDEN, "1.37": _GOLDEN / "1.37"}
-"""By release. Of the later ones a sample of the same cases is here."""
+"""By release. Of the later ones a sample of the same cases is here, and some of what the release brought."""
 
 
 def families(of: str, release: str = "1.36") -> list[str]:

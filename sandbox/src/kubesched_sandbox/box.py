@@ -66,7 +66,8 @@ class Sandbox:
         self._store = SqliteStore(settings.data_dir) if settings.data_dir else Store()
         self._folder = tempfile.TemporaryDirectory(prefix="kubesched-sandbox-")
         rng = random.Random(settings.seed)
-        self.api = Api(self._store, Stamps(rng=rng))
+        release = settings.configuration.features.release
+        self.api = Api(self._store, Stamps(rng=rng), release)
         self._authority: bytes | None = None
         faults = Faults(settings.faults, seed=settings.seed or 0)
         self.server = Server(
@@ -77,7 +78,7 @@ class Sandbox:
             tls=self._tls(),
             faults=faults,
             scheduler_configuration=_shown(settings) if settings.schedules else None,
-            release=settings.configuration.features.release,
+            release=release,
         )
         self.nodes = HollowNodes(
             self.api, rng, lease_period=settings.node_grace / 4 if settings.node_grace < 40 else None

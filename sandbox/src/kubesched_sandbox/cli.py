@@ -8,7 +8,6 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError, located
 from kubesched.api.kinds import Object
 from kubesched.api.node import Node
-from kubesched.api.release import V1_36
 from kubesched.api.schema import convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.cli.cluster_options import config_option, feature_gates_option, settings_of
@@ -59,7 +57,7 @@ _SOON = 5.0
 )
 @click.option("--scenario", type=click.Choice(list(SCENARIOS)), help="Scenario to play; it has its own nodes.")
 @config_option
-@partial(feature_gates_option, otherwise=V1_36)
+@feature_gates_option
 @click.option(
     "--pod-groups", is_flag=True, help=f"Turn on all about pod groups: the gates {', '.join(POD_GROUP_GATES)}."
 )

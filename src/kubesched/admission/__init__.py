@@ -16,9 +16,21 @@ from kubesched.admission.schemas import decoding_error, field_mistakes
 from kubesched.api import kinds
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object, Resource
+from kubesched.api.release import Release
 from kubesched.api.schema import Mistake
 
-__all__ = ["REVIEWS", "SERVED", "Reader", "admit_create", "admit_update", "deletion_grace", "examine", "is_graceful"]
+__all__ = [
+    "NEWER",
+    "REVIEWS",
+    "SERVED",
+    "Reader",
+    "admit_create",
+    "admit_update",
+    "deletion_grace",
+    "examine",
+    "is_graceful",
+    "served_by",
+]
 
 
 CUSTOM = Rules(counts_generations=True)
@@ -31,8 +43,17 @@ _STABLE = tuple(
 )
 
 SERVED = (*_STABLE, kinds.POD_GROUPS, kinds.WORKLOADS)
-"""The resources that a sandbox serves out of the box: all that are stable, as with a server that is told nothing, and
+"""The resources that a sandbox stores out of the box: all that are stable, as with a server that is told nothing, and
 those by which pods are scheduled together."""
+
+NEWER = (kinds.POD_GROUPS_BY_VERSION[0], kinds.WORKLOADS_BY_VERSION[0])
+"""What some of them look like in a newer version."""
+
+
+def served_by(release: Release) -> tuple[Resource, ...]:
+    """What a sandbox of the release serves."""
+    return tuple(resource for resource in (*SERVED, *NEWER) if resource in kinds.BUILT_INTO[release.name])
+
 
 REVIEWS = tuple(resource for resource in SERVED if resource.kind.endswith("Review"))
 """Questions that are answered and not stored."""
@@ -78,6 +99,8 @@ _SPECIAL: Mapping[Resource, Rules] = {
     kinds.CUSTOM_RESOURCE_DEFINITIONS: definitions.RULES,
     kinds.POD_GROUPS: policy.POD_GROUP,
     kinds.WORKLOADS: policy.WORKLOAD,
+    NEWER[0]: policy.NEWER_POD_GROUP,
+    NEWER[1]: policy.WORKLOAD,
 }
 
 _COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *definitions.WEBHOOKS, *definitions.POLICIES))
@@ -90,7 +113,9 @@ def _plain(resource: Resource) -> Rules:
     return Rules(name=name, counts_generations=resource.kind in _COUNTING)
 
 
-RULES: Mapping[Resource, Rules] = {resource: _SPECIAL.get(resource) or _plain(resource) for resource in SERVED}
+RULES: Mapping[Resource, Rules] = {
+    resource: _SPECIAL.get(resource) or _plain(resource) for resource in (*SERVED, *NEWER)
+}
 """The rules of every kind that is admitted without a CustomResourceDefinition."""
 
 

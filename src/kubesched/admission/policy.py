@@ -115,10 +115,12 @@ def _admit_group(group: Object, reader: Reader) -> None:
 
 
 def _find_template(group: Object, reader: Reader) -> None:
-    reference = mapping(mapping(group["spec"], "podGroupTemplateRef"), "workload")
+    spec = group["spec"]
+    reference = mapping(spec, "workloadRef") or mapping(mapping(spec, "podGroupTemplateRef"), "workload")
     if not reference:
         return
-    workload_name, template = text(reference, "workloadName"), text(reference, "podGroupTemplateName")
+    workload_name = text(reference, "workloadName")
+    template = text(reference, "templateName") or text(reference, "podGroupTemplateName")
     workload = reader.find(WORKLOADS, group["metadata"].get("namespace", ""), workload_name)
     why = ""
     if workload is None:
@@ -158,20 +160,25 @@ def _check_spec(spec: Object, path: str, mistakes: Mistakes) -> None:
     claims = sequence(spec, "resourceClaims")
     if len(claims) > _MOST_CLAIMS:
         mistakes.too_many(f"{path}.resourceClaims", len(claims), _MOST_CLAIMS)
-    mistakes.one_of(f"{path}.disruptionMode", text(spec, "disruptionMode") or "Pod", ("Pod", "PodGroup"))
+    mode = spec.get("disruptionMode")
+    if not isinstance(mode, dict):
+        mistakes.one_of(f"{path}.disruptionMode", mode or "Pod", ("Pod", "PodGroup"))
+    elif len(mode) != 1:
+        mistakes.invalid(f"{path}.disruptionMode", mode, "must specify exactly one of: `all`, `single`")
     priority = spec.get("priority")
     if priority is not None and not _PRIORITIES[0] <= priority <= _PRIORITIES[1]:
         lowest, highest = _PRIORITIES
         mistakes.invalid(f"{path}.priority", priority, f"must be between {lowest} and {highest}, inclusive")
 
 
-POD_GROUP = Rules(
-    fills={"spec": {"disruptionMode": "Pod"}},
+NEWER_POD_GROUP = Rules(
+    fills={"spec": {}},
     admit=_admit_group,
     check=lambda group, mistakes: _check_spec(group["spec"], "spec", mistakes),
     immutable=("spec",),
     counts_generations=True,
 )
+POD_GROUP = structs.replace(NEWER_POD_GROUP, fills={"spec": {"disruptionMode": "Pod"}})
 WORKLOAD = Rules(fills={"spec": {}}, check=_check_workload, immutable=("spec",), counts_generations=True)
 
 

@@ -146,6 +146,27 @@ class ResourceSlice(KubeObject, frozen=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
+class DeviceTaintSelector(Record, frozen=True):
+    """Devices by driver, pool and name; what is not said, any."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Record, frozen=True):
+    """A taint, and the devices that it is for; without a selector all."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(KubeObject, frozen=True):
+    """Taints devices of others, as an administrator wants it."""
+
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+
+
 class CelSelector(Record, frozen=True):
     """An expression over one device."""
 

@@ -1,7 +1,7 @@
 """The one table of kinds: where the API has each resource, which record kubesched reads it as, which event it makes.
 
-`kinds.json` has every resource that Kubernetes itself serves; tools/kinds.py writes it from upstream's discovery
-documents.
+`kinds-1.36.json` and so on have every resource that Kubernetes itself serves, by release; tools/kinds.py writes them
+from upstream's discovery documents.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from urllib.parse import quote
 import msgspec
 
 from kubesched.api.device_claims import ResourceClaim, ResourceClaimTemplate
-from kubesched.api.devices import DeviceClass, ResourceSlice
+from kubesched.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import VERSIONS as POD_GROUP_VERSIONS
 from kubesched.api.pod_groups import PodGroup, Workload
+from kubesched.api.release import RELEASES
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -101,20 +102,28 @@ class Resource(msgspec.Struct, frozen=True):
         return f"{root}{within}/{self.plural}{one}{part}"
 
 
-class _Release(msgspec.Struct, frozen=True):
+class _Table(msgspec.Struct, frozen=True):
     """What tools/kinds.py has written."""
 
     release: str
     resources: tuple[Resource, ...]
 
 
-_RELEASE = msgspec.json.decode(Path(__file__).with_name("kinds.json").read_bytes(), type=_Release)
+_TABLES = {
+    name: msgspec.json.decode(Path(__file__).with_name(f"kinds-{name}.json").read_bytes(), type=_Table)
+    for name in RELEASES
+}
 
-RELEASE = _RELEASE.release
-"""The release of Kubernetes that the table is of: v1.36.4."""
+BUILT_IN: dict[tuple[str, str], Resource] = {
+    (each.api_version, each.kind): each for table in _TABLES.values() for each in table.resources
+}
+"""Every resource of all releases by API version and kind, as the newest has it."""
 
-BUILT_IN: dict[tuple[str, str], Resource] = {(each.api_version, each.kind): each for each in _RELEASE.resources}
-"""Every resource of the release by API version and kind."""
+BUILT_INTO: dict[str, frozenset[Resource]] = {
+    name: frozenset(BUILT_IN[each.api_version, each.kind] for each in table.resources)
+    for name, table in _TABLES.items()
+}
+"""The resources of each release, by its name."""
 
 NAMESPACES = BUILT_IN["v1", "Namespace"]
 NODES = BUILT_IN["v1", "Node"]
@@ -158,18 +167,19 @@ RESOURCE_SLICES = BUILT_IN["resource.k8s.io/v1", "ResourceSlice"]
 RESOURCE_CLAIMS = BUILT_IN["resource.k8s.io/v1", "ResourceClaim"]
 RESOURCE_CLAIM_TEMPLATES = BUILT_IN["resource.k8s.io/v1", "ResourceClaimTemplate"]
 DEVICE_CLASSES = BUILT_IN["resource.k8s.io/v1", "DeviceClass"]
+DEVICE_TAINT_RULES = BUILT_IN["resource.k8s.io/v1", "DeviceTaintRule"]
 POD_GROUPS = BUILT_IN["scheduling.k8s.io/v1alpha2", "PodGroup"]
 WORKLOADS = BUILT_IN["scheduling.k8s.io/v1alpha2", "Workload"]
 POD_GROUPS_BY_VERSION, WORKLOADS_BY_VERSION = (
-    tuple(msgspec.structs.replace(resource, version=version) for version in POD_GROUP_VERSIONS)
-    for resource in (POD_GROUPS, WORKLOADS)
+    tuple(BUILT_IN[f"scheduling.k8s.io/{version}", kind] for version in POD_GROUP_VERSIONS)
+    for kind in ("PodGroup", "Workload")
 )
-"""The same stored objects, in each version that some API server has; the newest first."""
 VERSIONS_BY_SERVER: dict[Resource, tuple[Resource, ...]] = {
     POD_GROUPS: POD_GROUPS_BY_VERSION,
     WORKLOADS: WORKLOADS_BY_VERSION,
+    DEVICE_TAINT_RULES: (DEVICE_TAINT_RULES, BUILT_IN["resource.k8s.io/v1beta2", "DeviceTaintRule"]),
 }
-"""Resources of which each API server has another version, or none."""
+"""Resources of which each API server has another version, or none: the same objects, in the newest version first."""
 CUSTOM_RESOURCE_DEFINITIONS = BUILT_IN["apiextensions.k8s.io/v1", "CustomResourceDefinition"]
 
 
@@ -190,15 +200,20 @@ _RECORDS: dict[str, tuple[type[KubeObject], ...]] = {
     "v1": (Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service),
     "apps/v1": (ReplicaSet, StatefulSet),
     "policy/v1": (PodDisruptionBudget,),
-    "resource.k8s.io/v1": (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice),
+    "resource.k8s.io/v1": (DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice),
     "scheduling.k8s.io/v1": (PriorityClass,),
     "scheduling.k8s.io/v1alpha2": (PodGroup, Workload),
     "storage.k8s.io/v1": (CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment),
 }
-_GATES: dict[type[KubeObject], str] = {PodGroup: "GenericWorkload", Workload: "GenericWorkload"}
+_GATES: dict[type[KubeObject], str] = {
+    PodGroup: "GenericWorkload",
+    Workload: "GenericWorkload",
+    DeviceTaintRule: "DRADeviceTaintRules",
+}
 _UNWATCHED = (PriorityClass, ResourceClaimTemplate, Workload)
 _WITHOUT_EVENTS = (
     *_UNWATCHED,
+    DeviceTaintRule,  # whose changes are changes of slices
     Namespace,
     PodDisruptionBudget,
     ReplicaSet,

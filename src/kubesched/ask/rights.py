@@ -55,7 +55,7 @@ def cluster_rights(step: str, *, pod_groups: bool = False) -> list[Right]:
     """Those in all namespaces."""
     if step == "ask":
         return [_followed(kind.resource) for kind in kinds_read(workloads=True).values()]
-    kinds: Iterable[Kind] = (*WATCHED, *((KINDS["PodGroup"],) if pod_groups else ()))
+    kinds: Iterable[Kind] = (*WATCHED, KINDS["DeviceTaintRule"], *((KINDS["PodGroup"],) if pod_groups else ()))
     rights = [*(_followed(kind.resource) for kind in kinds), *_REVIEWS]
     if step == "run":
         rights += _WRITTEN

@@ -49,11 +49,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _GATES = "kubesched.gates"
 
 
-def feature_gates_option(command: F, *, otherwise: Release = NEWEST) -> F:
+def feature_gates_option(command: F) -> F:
     """The release of Kubernetes to decide as, and the gates that are not at their default there.
 
-    The command gets both as `features`. Without --release, the cluster that `source` is about says which it is,
-    and `otherwise` is the release where there is no such cluster.
+    The command gets both as `features`. Without --release, the cluster that `source` is about says which it is;
+    where there is no such cluster, it is the newest.
     """
 
     @functools.wraps(command)
@@ -61,7 +61,7 @@ def feature_gates_option(command: F, *, otherwise: Release = NEWEST) -> F:
         source: ClusterSource | None = options.get("source")
         click.get_current_context().meta[_GATES] = feature_gates
         found = RELEASES[release] if release else source and release_of(source.version)
-        return command(*arguments, features=read_gates(feature_gates, "--feature-gates", found or otherwise), **options)
+        return command(*arguments, features=read_gates(feature_gates, "--feature-gates", found or NEWEST), **options)
 
     gates = click.option(
         "--feature-gates",
@@ -74,7 +74,7 @@ def feature_gates_option(command: F, *, otherwise: Release = NEWEST) -> F:
         "--release",
         type=click.Choice(list(RELEASES)),
         help="Decide as the scheduler of this release of Kubernetes does. If not set: that of the live cluster or "
-        f"snapshot; {otherwise.name} where there is none, or of another release.",
+        f"snapshot; {NEWEST.name} where there is none, or of another release.",
     )
     wrapped: Any = with_features
     made: F = release(gates(wrapped))

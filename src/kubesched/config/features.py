@@ -37,6 +37,8 @@ class Features:
     """Devices may draw from shared counters, and slices may say for each device which nodes can use it."""
     device_taints: bool = _gate("DRADeviceTaints")
     """Tainted devices are only for requests that tolerate the taint."""
+    device_taint_rules: bool = _gate("DRADeviceTaintRules")
+    """Devices have the taints of DeviceTaintRules, besides their own."""
     device_alternatives: bool = _gate("DRAPrioritizedList")
     """Requests may list alternatives, and nodes that have an earlier one are better."""
     devices_as_resources: bool = _gate("DRAExtendedResource")

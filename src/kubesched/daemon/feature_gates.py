@@ -116,10 +116,15 @@ def _warnings(settings: Mapping[str, bool], known: Mapping[str, Gate]) -> Iterat
 ALL_OF_A_STAGE = {"AllAlpha": FeatureStage.ALPHA, "AllBeta": FeatureStage.BETA}
 
 NOT_FOLLOWED = (
+    "CompositePodGroup",
     "CoordinatedLeaderElection",
-    "DRADeviceTaintRules",
+    "DRADerivedAttributes",
+    "DRADeviceCompatibilityGroups",
     "DRAListTypeAttributes",
     "DRANodeAllocatableResources",
+    "DRAOptionalNodeOperations",
+    "InPlacePodVerticalScalingSchedulerPreemption",
+    "PodGroupPreemptionPolicy",
 )
 """Gates that are off by default, and that change what kube-scheduler does where they are turned on."""
 

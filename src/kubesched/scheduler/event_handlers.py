@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
+from kubesched.api.devices import DeviceTaintRule
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
@@ -33,6 +34,7 @@ from kubesched.scheduler.cluster_events import (
 from kubesched.scheduler.groups.queued_group import QueuedEntity
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
+from kubesched.state.taint_rules import TaintedSlices
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +63,7 @@ class EventHandlers:
         self._is_ours = is_ours
         self._pending = PendingPodEvents(state.features.release)
         self._has_groups = state.features.pod_groups
+        self._slices = TaintedSlices(state.objects, by_rules=state.features.device_taint_rules)
         self._aliases = aliases
         self._heeds_nominees = mode is SchedulerMode.BATCHED
         """Whether a change of a nominated pod wakes pods that its nomination keeps out. kube-scheduler overlooks it."""
@@ -216,10 +219,14 @@ class EventHandlers:
 
     def _other_changed(self, change: Change[Any]) -> None:
         obj = change.obj
+        slices = self._slices.all() if isinstance(obj, DeviceTaintRule) else {}
         if change.new is None:
             self._state.delete(obj)
         else:
             self._state.apply(obj)
+        for after in self._slices.all().values() if slices else ():
+            if after != (before := slices[after.key]):
+                self._move_all(event_of(Kind.RESOURCE_SLICE, Action.UPDATE), Change(before, after))
         if isinstance(obj, PodGroup):
             self._queue.group_changed(change)
         for alias in self._aliases if isinstance(obj, CustomObject) else ():

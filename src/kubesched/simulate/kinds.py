@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kubesched.api.custom import CustomObject, custom_object
-from kubesched.api.kinds import BUILT_IN, KINDS, Resource
+from kubesched.api.kinds import BUILT_IN, KINDS, VERSIONS_BY_SERVER, Resource
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta, Record
 from kubesched.api.pod import PodCondition, PodSpec
 from kubesched.api.schema import Mistake, convert
@@ -144,12 +144,15 @@ def kind_of(api_version: Any, kind: Any, *, workloads: bool = False) -> ReadAs |
 @lru_cache
 def _kind_of(api_version: str, kind: str, workloads: bool) -> ReadAs | Mistake | None:
     found = (workloads and _WORKLOADS.get(kind)) or _KINDS.get(kind)
-    if not found or found.resource.api_version == api_version:
-        return found or None
+    if not found:
+        return None
+    for resource in VERSIONS_BY_SERVER.get(found.resource, (found.resource,)):
+        if resource.api_version == api_version:
+            return found._replace(resource=resource)
     if not _is_of_kubernetes(api_version):
         return None
     served = found.resource.api_version
-    return Mistake("apiVersion", f"{api_version!r} has no kind {kind}; Kubernetes v1.36 serves it as {served!r}")
+    return Mistake("apiVersion", f"{api_version!r} has no kind {kind}; Kubernetes serves it as {served!r}")
 
 
 _PLACEMENT_TEST = ("kubesched.dev/v1alpha1", "PlacementTest")

@@ -91,10 +91,11 @@ def test_setting_a_stable_gate_draws_a_warning() -> None:
 
 
 def test_turning_on_what_only_kube_scheduler_does_is_remarked_upon_once() -> None:
-    assert parse("DRADeviceTaintRules=true", "CoordinatedLeaderElection=true").warnings == (
+    assert parse("DRAListTypeAttributes=true", "CoordinatedLeaderElection=true").warnings == (
         "feature gates that kube-scheduler follows, but kubesched does not: "
-        "CoordinatedLeaderElection, DRADeviceTaintRules",
+        "CoordinatedLeaderElection, DRAListTypeAttributes",
     )
+    assert parse("DRADeviceTaintRules=true").warnings == ()
     assert parse("GenericWorkload=true", "OpportunisticBatching=false", "SchedulerAsyncAPICalls=true").warnings == ()
 
 
@@ -118,5 +119,7 @@ def test_all_beta_turns_off_exactly_the_features_that_are_beta() -> None:
     assert features.device_alternatives
     assert not features.async_preemption
     assert features.changed.keys() == {
-        gate for gate in GATES_BY_FIELD.values() if gate in GATES and GATES[gate].stage is FeatureStage.BETA
+        gate
+        for gate in GATES_BY_FIELD.values()
+        if gate in GATES and GATES[gate].stage is FeatureStage.BETA and GATES[gate].default
     }

@@ -6,13 +6,23 @@ import argparse
 import json
 import sys
 
-from tools.recorder.generators import configurations, decisions, lives, novelties, supplied_lives
+from tools.recorder.generators import (
+    capacities,
+    configurations,
+    decisions,
+    lives,
+    novelties,
+    supplied_lives,
+    tainted_devices,
+)
 from tools.recorder.generators.drawing import Draw
 
 FAMILIES = {
     **{f"config/{name}": make for name, make in configurations.FAMILIES.items()},
     **{f"decisions/{name}": make for name, make in {**decisions.FAMILIES, **novelties.FAMILIES}.items()},
+    **{f"decisions/{name}": make for name, make in {**capacities.FAMILIES, **tainted_devices.DECISIONS}.items()},
     **{f"queue/{name}": make for name, make in {**lives.FAMILIES, **supplied_lives.FAMILIES}.items()},
+    **{f"queue/{name}": make for name, make in tainted_devices.LIVES.items()},
 }
 
 

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubesched.admission import SERVED
+from kubesched.admission import NEWER, served_by
 from kubesched.admission.policy import CPU_AT_80
 from kubesched.api.kinds import CORE_EVENTS, EVENTS, NODES, OLDER_AUTOSCALERS, PODS, Object, Resource
+from kubesched.api.release import V1_36, Release
+from kubesched_sandbox.api.group_versions import newer_group, newer_workload, stored_group, stored_workload
 
 _TO_NEWER = {
     "involvedObject": "regarding",
@@ -143,16 +145,18 @@ class View(NamedTuple):
 class Catalog:
     """The built-in resources and those that CustomResourceDefinitions add."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: Release = V1_36) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self._views: dict[str, View] = {
             EVENTS.path: View(newer_event, stored_event),
             OLDER_AUTOSCALERS.path: View(older_autoscaler, stored_autoscaler),
+            NEWER[0].path: View(newer_group, stored_group),
+            NEWER[1].path: View(newer_workload, stored_workload),
         }
         self._custom: dict[str, tuple[Resource, ...]] = {}
         self.edition = 0
         """Grows whenever the resources change."""
-        for resource in (*SERVED, *METRICS):
+        for resource in (*served_by(release), *METRICS):
             self._resources[_key(resource)] = resource
 
     def all(self) -> tuple[Resource, ...]:

@@ -9,6 +9,7 @@ import msgspec
 
 from kubesched.api.api_error import STALE, bad_request, conflict, not_found
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, Object, Resource
+from kubesched.api.release import V1_36, Release
 from kubesched_sandbox.api.catalog import Catalog, table_of
 from kubesched_sandbox.api.selecting import ALL, ListSelector, selection
 from kubesched_sandbox.api.stamps import Stamps, seconds_of, timestamp
@@ -28,10 +29,11 @@ class ApiEvent(msgspec.Struct, frozen=True, gc=False):
 class Reading:
     """What is stored, as the resources show it."""
 
-    def __init__(self, store: Store, stamps: Stamps | None = None) -> None:
+    def __init__(self, store: Store, stamps: Stamps | None = None, release: Release = V1_36) -> None:
         self.store = store
         self.stamps = stamps or Stamps()
-        self.catalog = Catalog()
+        self.release = release
+        self.catalog = Catalog(release)
         for record in store.table(table_of(CUSTOM_RESOURCE_DEFINITIONS)).ordered():
             self.catalog.define(record.object)
 

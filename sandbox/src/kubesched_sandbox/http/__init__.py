@@ -20,8 +20,8 @@ import yaml
 from aiohttp import web
 
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource
-from kubesched.api.kinds import RELEASE, Object
-from kubesched.api.release import V1_36, Release
+from kubesched.api.kinds import Object
+from kubesched.api.release import NEWEST, V1_36, Release
 from kubesched.http.access import check_exposure, is_loopback, why_foreign
 from kubesched.http.listen import HttpServer, host_and_port
 from kubesched.kube.self_signed import self_signed_pair
@@ -104,7 +104,9 @@ def version_document(release: Release) -> Object:
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _CHECKS = ("ping", "log", "storage")
 _OPENAPI_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-_EMPTY_OPENAPI = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07" + RELEASE.encode()
+_NEWEST = f"v{NEWEST.version}".encode()
+_TITLE = b"\x0a\x0aKubernetes\x12" + bytes([len(_NEWEST)]) + _NEWEST
+_EMPTY_OPENAPI = b"\x0a\x032.0\x12" + bytes([len(_TITLE)]) + _TITLE
 """A document of version 2.0 without definitions, in protobuf. kubectl asks for it only about kinds that it did not find
 in OpenAPI v3, and learns so that there is nothing to validate against."""
 PUBLIC = frozenset((*_HEALTH, "/version"))

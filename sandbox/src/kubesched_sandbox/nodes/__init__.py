@@ -73,10 +73,11 @@ class HollowNodes:
     # -- what a person can do -----------------------------------------------------------------------------------------
 
     def add(self, manifests: Iterable[Object]) -> None:
-        """Create nodes; one that is there already is left as it is."""
+        """Create nodes, with kubelets of the server's release; one that is there already is left as it is."""
         for manifest in manifests:
             if self._api.find(NODES, "", manifest["metadata"]["name"]) is None:
                 node = registered(manifest, self._next_index, self._api.stamps.now())
+                node["status"]["nodeInfo"]["kubeletVersion"] = f"v{self._api.release.version}"
                 self._next_index += 1
                 self._api.create(NODES, "", node, manager=MANAGER)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kubesched.api.duration import Duration
-from kubesched.api.kinds import DEVICE_CLASSES, NODES, RELEASE, RESOURCE_SLICES, Object
+from kubesched.api.kinds import DEVICE_CLASSES, NODES, RESOURCE_SLICES, Object
+from kubesched.api.release import NEWEST
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.controllers.pod_templates import owner_reference
 from kubesched_sandbox.api import Api
@@ -112,7 +113,7 @@ def _node_info(name: str, labels: Mapping[str, str]) -> Object:
         "osImage": "Hollow Linux",
         "kernelVersion": "6.12.0-hollow",
         "containerRuntimeVersion": "hollow://1.0",
-        "kubeletVersion": RELEASE,
+        "kubeletVersion": f"v{NEWEST.version}",
         "kubeProxyVersion": "",
         "machineID": name,
         "systemUUID": name,

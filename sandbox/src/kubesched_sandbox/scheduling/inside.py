@@ -13,7 +13,7 @@ import msgspec
 
 from kubesched.api.change import Change
 from kubesched.api.custom import read_custom
-from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, WATCHED, Kind, Resource
+from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, VERSIONS_BY_SERVER, WATCHED, Kind, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
@@ -36,7 +36,11 @@ from kubesched_sandbox.store.memory import key_of
 
 log = logging.getLogger(__name__)
 
-_RECORDS = {kind.resource: kind.record for kind in KINDS.values()}
+_RECORDS = {
+    resource: kind.record
+    for kind in KINDS.values()
+    for resource in VERSIONS_BY_SERVER.get(kind.resource, (kind.resource,))
+}
 _DELIVERED_AT_ONCE = 500
 """Changes that are delivered before others on the event loop get their turn."""
 
@@ -146,7 +150,10 @@ class ApiInformer:
         self._unseen: deque[ApiEvent] = deque()
         self._known: dict[tuple[str, str, str], KubeObject] = {}
         self._on_news = on_news
-        self._stops = [api.subscribe(tuple(kind.resource for kind in kinds), self._remember)]
+        served = set(api.catalog.all())
+        versions = [VERSIONS_BY_SERVER.get(kind.resource, (kind.resource,)) for kind in kinds]
+        followed = (next((one for one in found if one in served), None) for found in versions)
+        self._stops = [api.subscribe(tuple(filter(None, followed)), self._remember)]
         if self._undefined:
             self._stops.append(api.subscribe((CUSTOM_RESOURCE_DEFINITIONS,), self._definition_changed))
 

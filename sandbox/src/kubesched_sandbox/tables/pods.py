@@ -132,6 +132,7 @@ def group_status(group: Object, _: datetime) -> str:
     conditions = {word(one, "type"): one for one in each(group, "status", "conditions")}
     if "DisruptionTarget" in conditions:
         return word(conditions["DisruptionTarget"], "reason")
-    if "PodGroupScheduled" in conditions:
-        return "Scheduled" if is_true(group, "PodGroupScheduled") else "Unschedulable"
+    for name in ("PodGroupScheduled", "PodGroupInitiallyScheduled"):
+        if name in conditions:
+            return "Scheduled" if is_true(group, name) else "Unschedulable"
     return "Pending"

@@ -17,6 +17,7 @@ from kubesched.framework.decision_view import DecisionView
 from kubesched.plugins.shared.devices.pools import newest
 from kubesched.state.columns import Float, Int64, ResourceIds
 from kubesched.state.pods import PlacedPod
+from kubesched.state.taint_rules import TaintedSlices
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.node_map import flags_of
 from kubesched.ui.model.observed import ObservedCluster
@@ -210,7 +211,8 @@ class NodeModel:
             for held in allocation.devices.results if allocation is not None else ():
                 holders.setdefault((held.driver, held.pool, held.device), []).append(claim.key)
         found = []
-        for part in newest(slices):
+        tainted = TaintedSlices(objects, by_rules=self._state.features.device_taint_rules)
+        for part in map(tainted.of, newest(slices)):
             driver, pool = part.spec.driver, part.spec.pool.name
             for device in part.spec.devices:
                 claims = tuple(holders.get((driver, pool, device.name), ()))

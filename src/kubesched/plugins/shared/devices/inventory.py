@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple
 
-from kubesched.api.devices import ResourceSlice
+from kubesched.api.devices import DeviceTaintRule, ResourceSlice
 from kubesched.api.node import Node
 from kubesched.config.features import Features
 from kubesched.framework.nodes import Nodes
@@ -24,6 +24,7 @@ from kubesched.plugins.shared.devices.pools import (
 )
 from kubesched.state.changes import ChangeLog, ChangeReader
 from kubesched.state.cluster import ClusterState
+from kubesched.state.taint_rules import TaintedSlices
 
 
 class DeviceUse(NamedTuple):
@@ -163,7 +164,9 @@ class Inventories:
         self._state = state
         self._ledger = ledger
         self._kinds = DeviceKinds(state.features)
-        self._slices = SliceIndex(state.objects, lambda slice_: (_PublishedSlice(slice_, state.features),))
+        self._tainted = tainted = TaintedSlices(state.objects, by_rules=state.features.device_taint_rules)
+        self._slices = SliceIndex(state.objects, lambda one: (_PublishedSlice(tainted.of(one), state.features),))
+        self._rule_version = 0
         self._built: dict[PoolId, dict[object, DevicePool | None]] = {}
         self._rows: list[Inventory] = []
         self._rows_of_pool: dict[PoolId, set[int]] = {}
@@ -216,7 +219,7 @@ class Inventories:
         """The rows whose devices may be others now; None for all."""
         rows: set[int] = set()
         everything = False
-        for one in self._slices.follow():
+        for one in self._slices.follow(self._tainted_otherwise()):
             self._built.pop(one.pool, None)
             rows |= self._rows_of_pool.get(one.pool, set())
             row = self._state.nodes.row_of.get(one.local_to)
@@ -225,6 +228,20 @@ class Inventories:
             elif row is not None:
                 rows.add(row)
         return None if everything else rows
+
+    def _tainted_otherwise(self) -> list[str]:
+        """The slices that rules have given other taints since the last time."""
+        version = self._state.objects.version(DeviceTaintRule)
+        if version == self._rule_version:
+            return []
+        self._rule_version = version
+        return [
+            one.slice.key
+            for ones in self._slices.of_pool.values()
+            for one in ones
+            if (slice_ := self._state.objects.get(ResourceSlice, one.slice.key)) is not None
+            and self._tainted.of(slice_) != one.slice
+        ]
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 

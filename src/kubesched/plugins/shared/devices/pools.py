@@ -84,11 +84,12 @@ class SliceIndex(Generic[P]):
         self._publish = publish
         self._changes = ChangeReader(objects.changes(ResourceSlice))
 
-    def follow(self) -> list[P]:
-        """Read the slices that have changed. What went with the old ones, and what came with the new ones."""
-        keys = self._changes.read()
+    def follow(self, again: Iterable[str] = ()) -> list[P]:
+        """Read the slices that have changed, and some again: what went with the old ones, and came with the new."""
+        keys: Iterable[str] | None = self._changes.read()
         if keys is None:
             keys = sorted({*self._of_slice, *(one.key for one in self._objects.all(ResourceSlice))})
+        keys = dict.fromkeys((*keys, *again))
         touched: list[P] = []
         for key in keys:
             gone = self._of_slice.pop(key, ())
