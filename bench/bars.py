@@ -67,6 +67,22 @@ STORM_SIMULATE_SECONDS = 5
 STORM_GROWTH = 2.3
 """By how much twice as many preemptors on twice as many nodes may cost more."""
 
+MEGA_US = {
+    "basic": 80,
+    "spread-hard": 350,
+    "spread-soft": 450,
+    "preferred-affinity": 900,
+    "required-anti-affinity": 900,
+    "first-of-kind": 3000,
+    "fits-nowhere": 500,
+    "preemption": 60_000,
+}
+"""CPU of a decision on 130,000 nodes with 500,000 placed pods of 1,000 kinds."""
+MEGA_STATE_MB, MEGA_EVENT_MS, MEGA_GANG_SECONDS = 1200, 5, 1.5
+"""Memory of that state, an event of a node with 100,000 pods waiting, and a gang of 10,000 pods."""
+MEGA_EXPLAIN_MS, MEGA_PAGE_MS, MEGA_MAP_MB = 2000, 2000, 15
+"""A question about one pod, and what a page asks for first."""
+
 GANG_MS = {1000: 100, 100: 15}
 """CPU of deciding a gang of so many identical pods on 5,000 nodes."""
 GANG_RACK_MS = 50

@@ -31,9 +31,9 @@ _PER_RACK = 10
 _GATES = Features(pod_groups=True, gang_scheduling=True, group_preemption=True, group_topology=True)
 
 
-def gang_ms(size: int) -> float:
+def gang_ms(size: int, nodes: int = NODES) -> float:
     """A gang of identical pods that fits, decided and assumed."""
-    scheduler = _scheduler()
+    scheduler = _scheduler(nodes=nodes)
     _see(scheduler, _gang("warm", 1), *_members("warm", 1), _gang("g", size), *_members("g", size))
     _decide(scheduler)
     return _cpu_ms(lambda: _decide(scheduler))
@@ -68,14 +68,14 @@ def event_ms(gangs: int = 1000, size: int = 10) -> float:
     return _cpu_ms(lambda: scheduler.handle(Change(old, new)))
 
 
-def _scheduler(cpu: str = "32") -> Scheduler:
+def _scheduler(cpu: str = "32", nodes: int = NODES) -> Scheduler:
     scheduler = build_scheduler(
         SchedulerSettings(clock=lambda: 0.0, draw=lambda among: among // 2),
         config.default(_GATES),
         ClusterClient(),
         in_tree(),
     )
-    for i in range(NODES):
+    for i in range(nodes):
         node = make_node(f"n{i}").capacity(cpu=cpu, memory="64Gi").zone(f"z{i % 3}")
         scheduler.handle(Change(new=node.label({RACK: f"r{i // _PER_RACK}"}).build()))
     return scheduler

@@ -155,8 +155,8 @@ def beside_gated(gated: int) -> float:
 class Waiting:
     """Very many pods that no node has room for, and events that help none of them."""
 
-    def __init__(self, pods: int, kinds: int = 100) -> None:
-        self.loop = Loop(nodes=20)
+    def __init__(self, pods: int, kinds: int = 100, nodes: int = 20) -> None:
+        self.loop = Loop(nodes)
         self._events = 0
         for i in range(pods):
             self.loop.scheduler.handle(Change(new=clusters.pod(i, f"too-big-{i % kinds}", cpu=f"{64 + i % kinds}")))

@@ -40,10 +40,10 @@ def placing(kind: str, nodes: int) -> float:
     state = clusters.empty_cluster(nodes)
     engine = engine_on(state)
     pods = [clusters.PLACED[kind](i) for i in range(PODS)]
-    _place(engine, state, pods[:20])  # the first of its kind is measured by itself
+    place(engine, state, pods[:20])  # the first of its kind is measured by itself
 
     def run() -> None:
-        _place(engine, state, pods[20:])
+        place(engine, state, pods[20:])
 
     return cpu_us(run) / (PODS - 20)
 
@@ -52,9 +52,9 @@ def first_of_kind(nodes: int, kinds: int = 50) -> float:
     """Pods that have nothing in common with any before them."""
     state = clusters.empty_cluster(nodes)
     engine = engine_on(state)
-    _place(engine, state, [clusters.pod(0, "warm")])
+    place(engine, state, [clusters.pod(0, "warm")])
     pods = [clusters.pod(i, f"kind-{i}", cpu=f"{101 + i}m", memory=f"{501 + i}Mi") for i in range(kinds)]
-    return cpu_us(lambda: _place(engine, state, pods)) / kinds
+    return cpu_us(lambda: place(engine, state, pods)) / kinds
 
 
 def fitting_nowhere(nodes: int, pods: int = 200, *, while_cluster_changes: bool = True) -> float:
@@ -105,7 +105,8 @@ def memory_mb(nodes: int = 5000, pods: int = 50_000) -> float:
     return held
 
 
-def _place(engine: Engine, state: ClusterState, pods: list[Pod]) -> None:
+def place(engine: Engine, state: ClusterState, pods: list[Pod]) -> None:
+    """Decide and assume, one pod after another."""
     for one in pods:
         decision = engine.decide(one)
         assert decision.outcome is Outcome.SCHEDULED, decision.message

@@ -30,6 +30,7 @@ from bench import (
     storm,
     waiting_attempts,
 )
+from bench.mega_section import largest_cluster
 from bench.planning_section import plans
 from bench.tables import verdict
 from bench.tenants_section import beside_one_tenant
@@ -362,7 +363,7 @@ def looking_on(console: Console, rounds: int) -> Results:
     return {f"ui/daemon-{name}-us/{looking.NODES}": round(value, 1) for name, value in (totals | parts).items()}
 
 
-ONLY_BY_NAME = ("page-memory",)
+ONLY_BY_NAME = ("page-memory", "mega")
 """What takes so long that it runs only if it is asked for."""
 
 SECTIONS: dict[str, Callable[[Console, int], Results]] = {
@@ -385,4 +386,5 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "ui": web_page,
     "looking": looking_on,
     "page-memory": page_in_churn,
+    "mega": largest_cluster,
 }

@@ -47,3 +47,10 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def now() -> float:
     return asyncio.get_running_loop().time()
+
+
+def work_for(seconds: float) -> None:
+    """Let time pass while nobody else has a turn."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    loop._impatient.now += seconds

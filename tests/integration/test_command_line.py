@@ -19,16 +19,28 @@ from kubesched.cli.main import main
 ROOT = Path(__file__).parents[2]
 
 
-def test_help_loads_no_command() -> None:
+LIGHT = ["kubesched.api", "kubesched.api.errors", "kubesched.cli", "kubesched.cli.input", "kubesched.cli.main"]
+
+
+def loaded_by(*arguments: str) -> list[str]:
+    """The modules of kubesched that a command has imported when it ends, and numpy."""
     asked = (
-        "import sys, click\n"
+        "import sys\n"
         "from kubesched.cli.main import main\n"
-        "main(['--help'], standalone_mode=False)\n"
-        "print(sorted(name for name in sys.modules if name.startswith('kubesched.') or name == 'numpy'))"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('kubesched.') or name == 'numpy'))"
     )
-    shown = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
-    light = ["kubesched.api", "kubesched.api.errors", "kubesched.cli", "kubesched.cli.input", "kubesched.cli.main"]
-    assert shown.splitlines()[-1] == str(light)
+    shown = subprocess.run([sys.executable, "-c", asked, *arguments], capture_output=True, text=True, check=True).stdout
+    return shown.splitlines()[-1].split()
+
+
+def test_help_loads_no_command() -> None:
+    assert loaded_by("--help") == LIGHT
+
+
+def test_version_loads_neither_the_engine_nor_the_questions() -> None:
+    modules = ["api.release", "ask", "ask.output", "ask.version_answer", "cli.grid", "cli.printing", "cli.version"]
+    assert loaded_by("version") == sorted([*LIGHT, *(f"kubesched.{module}" for module in modules)])
 
 
 def test_only_pages_of_html_import_what_makes_them() -> None:

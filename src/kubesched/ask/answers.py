@@ -14,6 +14,7 @@ from kubesched.ask.placement_tests.running import TestResults
 from kubesched.ask.readiness import ReadinessReport
 from kubesched.ask.releases.comparison import ReleaseComparison
 from kubesched.ask.trial import FitAnswer
+from kubesched.ask.version_answer import VersionAnswer
 from kubesched.ask.what_if.answer import WhatIfAnswer
 from kubesched.simulate.placement import CapacityAnswer, PlacementReport
 from kubesched.simulate.report import Comparison, Figures, SimulationReport
@@ -51,18 +52,6 @@ class ReplayAnswer:
 
     decisions: int
     differences: tuple[ReplayedDifference, ...]
-
-
-@dataclass(frozen=True)
-class VersionAnswer:
-    """Which kubesched this is, and which Kubernetes it follows."""
-
-    version: str
-    kubernetes: str
-    """The newest release that is followed."""
-    python: str
-    releases: tuple[str, ...] = ()
-    """All releases that are followed, the newest first."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from kubesched.api.node import Node
 from kubesched.api.release import NEWEST, RELEASES, Release, release_of
 from kubesched.cli.cluster_source import ClusterSource, say_configuration, source_options
 from kubesched.cli.input import read, refuse
+from kubesched.cli.printing import TEXT as TEXT
+from kubesched.cli.printing import output_option as output_option
 from kubesched.config import Features
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flag_values import MULTIMAP
@@ -81,10 +83,6 @@ def feature_gates_option(command: F) -> F:
     return made
 
 
-TEXT = "text"
-DOCUMENTS = ("json", "yaml")
-
-
 config_option = click.option(
     "--config",
     "config_file",
@@ -94,18 +92,6 @@ config_option = click.option(
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed for the draw among equally good nodes."
 )
-
-
-def output_option(*formats: str) -> Callable[[F], F]:
-    """`-o`: text for people by default, documents for programs, and whatever else the command has."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice([TEXT, *DOCUMENTS, *formats]),
-        default=TEXT,
-        show_default=True,
-        help="Output format.",
-    )
 
 
 def now_in_words() -> str:

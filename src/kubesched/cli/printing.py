@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import yaml
@@ -25,6 +25,22 @@ PIPED = 110
 GOOD = "green"
 BAD = "red"
 FAINT = "bright_black"
+
+TEXT = "text"
+DOCUMENTS = ("json", "yaml")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def output_option(*formats: str) -> Callable[[F], F]:
+    """`-o`: text for people by default, documents for programs, and whatever else the command has."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice([TEXT, *DOCUMENTS, *formats]),
+        default=TEXT,
+        show_default=True,
+        help="Output format.",
+    )
 
 
 def console() -> Console:

@@ -8,9 +8,9 @@ import click
 
 from kubesched import __version__
 from kubesched.api.release import NEWEST, RELEASES
-from kubesched.ask.answers import VersionAnswer, answer
-from kubesched.cli.cluster_options import TEXT, output_option
-from kubesched.cli.printing import print_plain
+from kubesched.ask.output import document
+from kubesched.ask.version_answer import VersionAnswer
+from kubesched.cli.printing import TEXT, output_option, print_plain
 
 
 @click.command()
@@ -23,4 +23,4 @@ def version(output: str) -> None:
         followed = " or ".join(releases)
         click.echo(f"kubesched {found.version}, as Kubernetes {followed}, on Python {found.python}")
     else:
-        print_plain(answer(found), output)
+        print_plain(document("Version", found), output)

@@ -25,6 +25,7 @@ from kubesched.daemon.options import Options
 from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Shadow, ShadowComparison, log_and_count, shadow_of
 from kubesched.daemon.shadow_file import ShadowFile
+from kubesched.daemon.stalls import Stalls
 from kubesched.daemon.tracing import tracing_of
 from kubesched.extenders.http_extender import HTTPExtender, close_all, extenders_of
 from kubesched.framework.budget import TURN, Budget
@@ -62,6 +63,7 @@ class Replica:
     handling: ObjectHandling
     informers: Informers
     comparer: CacheComparer
+    stalls: Stalls
     extenders: Sequence[HTTPExtender]
     shadow: Shadow | None
     """In shadow mode: what it would have decided, against what the other scheduler did."""
@@ -81,6 +83,7 @@ class Replica:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.events.run(), name="events")
             tasks.create_task(self.comparer.run(), name="cache comparer")
+            tasks.create_task(self.stalls.run(), name="stalls")
             if not self.listens_late:
                 tasks.create_task(self.informers.run(), name="informers")
 
@@ -225,10 +228,12 @@ def build_replica(
     scheduler = build_scheduler(settings, configuration, client, plugins, extenders=extenders, listeners=listeners)
     sink.attach(lambda: scheduler.writes.under_way)
     Census(registry, scheduler)
+    stalls = Stalls(registry)
     scheduler.listeners.append(
         SchedulerMetrics(registry, scheduler.profiles, clock=time.perf_counter, draw=random.random),
         *(() if tracing is None else (tracing.listener,)),  # after stopwatches are given, before lines are logged
         SchedulingLog(scheduler.engine.knows),
+        stalls,
     )
     loop = SchedulingLoop(scheduler)
     shadow, shadow_file = None, ShadowFile(options.shadow_file) if options.shadow_file else None
@@ -262,6 +267,7 @@ def build_replica(
         handling=handling,
         informers=informers,
         comparer=comparer,
+        stalls=stalls,
         extenders=extenders,
         shadow=shadow,
         shadow_file=shadow_file,

@@ -51,6 +51,7 @@ class Cycle:
         "pod",
         "priority",
         "run_post_filter",
+        "shared_facts",
         "skipped_filters",
         "skipped_scores",
         "state",
@@ -79,6 +80,7 @@ class Cycle:
         self.extender_answers = extender_answers
         """None if no extender has a say about this pod."""
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
+        self.shared_facts = self.facts.without_node_names
         self.candidate_rows: Bool | None = None
         """The only rows that count; None for all. A group of pods may have to stay in one part of the cluster."""
         self.run_post_filter = True

@@ -70,13 +70,13 @@ class CachedFilters(CachedColumn):
         self.passing = PassingRows(rows)
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
-        passing = self.passing
+        passing, is_measured = self.passing, cycle.watch_of_plugins is not None
         for i, row in enumerate(rows):
             passes = bool(self._by_objects[row])
             if passes:
                 node = nodes.view(i)
                 for bound in self._by_pods:
-                    status = bound.filter_node(cycle, node)
+                    status = (bound if is_measured else bound.plugin).filter_node(cycle, node)
                     if status is not None:
                         if not status.is_rejection:
                             return False
@@ -142,11 +142,12 @@ class CachedScores(CachedColumn):
         return self._of_passing
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
+        is_measured = cycle.watch_of_plugins is not None
         for i, row in enumerate(rows):
             node = nodes.view(i)
             total = 0
             for bound in self._plugins:
-                score = bound.score_node(cycle, node)
+                score = (bound if is_measured else bound.plugin).score_node(cycle, node)
                 if not 0 <= score <= MAX_NODE_SCORE:
                     return False
                 total += bound.weight * score
@@ -187,7 +188,11 @@ class EquivalenceCache:
             repair = self._answers.rows_to_repair(known.log, known.position, table.size)
             if repair is None or len(repair[0]) > _MANY:
                 return None
-            if not known.repair(cycle, *repair):
+            try:
+                is_repaired = known.repair(cycle, *repair)
+            except Exception:  # whoever raised it will do so again when all are asked by themselves, and be blamed
+                is_repaired = False
+            if not is_repaired:
                 kept.discard(key)  # repaired halfway
                 return None
             known.position = position

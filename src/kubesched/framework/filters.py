@@ -59,7 +59,7 @@ class FilterRunner:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
         if cycle.facts.extended:
             self.state.give_columns(cycle.facts)
-        plan = cycle.facts.without_node_names.find(self._plan_key)
+        plan = cycle.shared_facts.find(self._plan_key)
         outcome = PreFilterOutcome(plan)
         skipped: list[str] = []
         for_all: list[str] = []
@@ -92,7 +92,7 @@ class FilterRunner:
                     return outcome
         if plan is None:
             outcome.plan = self._plan(frozenset(for_all))
-            cycle.facts.without_node_names.keep(self._plan_key, outcome.plan)
+            cycle.shared_facts.keep(self._plan_key, outcome.plan)
         cycle.skipped_filters = self._skipped(plan, skipped)
         return outcome
 
@@ -178,7 +178,7 @@ class FilterRunner:
             return self._run_on_few(cycle, considered, few)
         outcome = FilterOutcome(considered)
         standing = considered
-        plan = cycle.facts.without_node_names.find(self._plan_key)
+        plan = cycle.shared_facts.find(self._plan_key)
         for bound in self._bound if plan is None else plan.filters:
             if bound.name in cycle.skipped_filters:
                 continue
@@ -200,7 +200,7 @@ class FilterRunner:
 
     def _run_on_few(self, cycle: Cycle, considered: Bool, rows: list[int]) -> FilterOutcome:
         outcome, nodes = FilterOutcome(considered), FewNodes(self.state, rows)
-        plan = cycle.facts.without_node_names.find(self._plan_key)
+        plan = cycle.shared_facts.find(self._plan_key)
         for bound in self._bound if plan is None else plan.filters:
             if bound.name in cycle.skipped_filters:
                 continue

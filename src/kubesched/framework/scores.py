@@ -203,7 +203,7 @@ class ScoreRunner:
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> ScoreGroup | None:
         """Ask all pre-scores. What is left of the scores that are answered together; None if something broke."""
-        known = cycle.facts.without_node_names.find(self._plan_key)
+        known = cycle.shared_facts.find(self._plan_key)
         plan = known or self._plan(())
         skipped: list[str] = []
         for_all: list[str] = []
@@ -218,7 +218,7 @@ class ScoreRunner:
             if known is None and plugin.skips_class(cycle.pod, cycle.facts):
                 for_all.append(plugin.name)
         if known is None:
-            cycle.facts.without_node_names.keep(self._plan_key, self._plan(tuple(for_all)))
+            cycle.shared_facts.keep(self._plan_key, self._plan(tuple(for_all)))
         cycle.skipped_scores, group = plan.without(tuple(skipped))
         result.skipped = cycle.skipped_scores
         return group

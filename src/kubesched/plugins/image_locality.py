@@ -54,7 +54,7 @@ class ImageLocality(ScorePlugin):
 
 def _images(cycle: Cycle) -> tuple[tuple[str, ...], int, int]:
     """The images of a pod as nodes name them, and how many are of containers and of volumes: the upper bound."""
-    return cycle.facts.without_node_names.derived(_images_of, cycle.pod)
+    return cycle.shared_facts.derived(_images_of, cycle.pod)
 
 
 def _images_of(pod: Pod) -> tuple[tuple[str, ...], int, int]:

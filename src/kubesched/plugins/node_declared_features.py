@@ -50,7 +50,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not self._enabled:
             return SKIP
-        required = cycle.facts.without_node_names.derived(required_features, cycle.pod)
+        required = cycle.shared_facts.derived(required_features, cycle.pod)
         if not required:
             return SKIP
         cycle.write(_REQUIRED, required)

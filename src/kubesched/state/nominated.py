@@ -57,7 +57,7 @@ class Nominator:
 
     def node_of(self, pod: Pod) -> str:
         """The node this pod is nominated to, or nothing."""
-        return self._node_of.get(pod.identity, "")
+        return self._node_of.get(pod.identity, "") if self._node_of else ""
 
     def find(self, identity: str) -> tuple[Pod, str] | None:
         """The nominated pod of this identity and its node; None if there is none."""

@@ -114,7 +114,7 @@ def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[Meant]]:
     """
     state = cycle.state
     version = (state.matches.terms_version, state.objects.version(Namespace), state.nodes.label_keys_version)
-    return cycle.facts.without_node_names.derived_at(version, _find_carried_terms, cycle)
+    return cycle.shared_facts.derived_at(version, _find_carried_terms, cycle)
 
 
 def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[Meant]]:

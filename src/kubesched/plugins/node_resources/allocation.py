@@ -61,7 +61,7 @@ class Allocation:
 
     def request_of(self, cycle: Cycle) -> ScoredRequest:
         """What the pod asks for; worked out once per equivalence class."""
-        return cycle.facts.without_node_names.derived_at(cycle.state.nodes.resources_version, self._make, cycle)
+        return cycle.shared_facts.derived_at(cycle.state.nodes.resources_version, self._make, cycle)
 
     def use(self, nodes: Nodes, request: ScoredRequest) -> ResourceUse:
         """What is in use without the pod, and what is offered."""

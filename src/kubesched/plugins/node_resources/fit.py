@@ -176,7 +176,7 @@ class NodeResourcesFit(
         if not request.missing:
             return 0
         version = (cycle.state.objects.version(DeviceClass), cycle.state.nodes.resources_version)
-        return cycle.facts.without_node_names.derived_at(version, self._find_missing, (cycle, request))
+        return cycle.shared_facts.derived_at(version, self._find_missing, (cycle, request))
 
     def _find_missing(self, about: tuple[Cycle, PodRequest]) -> int:
         cycle, request = about
@@ -202,7 +202,7 @@ class NodeResourcesFit(
 
     def _request_of(self, cycle: Cycle) -> PodRequest:
         version = cycle.state.nodes.resources_version
-        return cycle.facts.without_node_names.derived_at(version, self._make, cycle)
+        return cycle.shared_facts.derived_at(version, self._make, cycle)
 
     def _request(self, cycle: Cycle) -> PodRequest:
         amounts = {

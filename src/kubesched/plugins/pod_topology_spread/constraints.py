@@ -57,7 +57,7 @@ class SpreadConstraints:
 
     def _of(self, cycle: Cycle, action: str) -> tuple[SpreadConstraint, ...]:
         if cycle.pod.spec.topology_spread_constraints:
-            return cycle.facts.without_node_names.derived(self._compile_own, cycle.pod).get(action, ())
+            return cycle.shared_facts.derived(self._compile_own, cycle.pod).get(action, ())
         return self._defaulted(cycle).get(action, ()) if action in self._actions_by_default else ()
 
     def _defaulted(self, cycle: Cycle) -> ByAction:
@@ -67,7 +67,7 @@ class SpreadConstraints:
         # The same for all equivalent pods that have the same owners, until one of the objects looked at changes.
         versions = tuple(map(objects.version, _ASKED_FOR_SELECTORS))
         valid_for = (pod.namespace, pod.metadata.owner_references, versions)
-        return cycle.facts.without_node_names.derived_at(valid_for, self._compile_defaults, cycle)
+        return cycle.shared_facts.derived_at(valid_for, self._compile_defaults, cycle)
 
     def _compile_own(self, pod: Pod) -> ByAction:
         return self._compiled(pod.spec.topology_spread_constraints, pod)

@@ -40,7 +40,7 @@ class ServedResources:
 
 def extended_resources(cycle: Cycle) -> frozenset[str]:
     """The extended resources that the pod asks for; worked out once per equivalence class."""
-    facts = cycle.facts.without_node_names
+    facts = cycle.shared_facts
     return facts.derived(_extended_resources_of, facts)
 
 

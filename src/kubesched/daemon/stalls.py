@@ -1,0 +1,87 @@
+"""The watchdog over the event loop: while it stands still nothing is read or written, so that is counted and logged.
+
+A tick that comes late shows it. The culprit is what took longest of all that the scheduler did since the tick before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject
+from kubesched.daemon.log import Log
+from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.framework.events import ClusterEvent
+from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.groups.group_attempt import GroupAttempt
+from kubesched.scheduler.listener import SchedulerListener
+
+LONGEST = 0.05
+"""Seconds that the event loop may stand still; also from one tick to the next."""
+
+log = Log(__name__)
+
+
+class Work(NamedTuple):
+    """What the event loop did without a break."""
+
+    seconds: float
+    sort: str
+    name: str
+
+
+_NOTHING = Work(LONGEST / 5, "other", "nothing that took long by itself")
+
+
+class Stalls(SchedulerListener):
+    """Hears what the scheduler does, and ticks beside it."""
+
+    def __init__(self, registry: MetricsRegistry) -> None:
+        self._stalls = registry.family("kubesched_event_loop_stalls_total")
+        self._longest = _NOTHING
+
+    def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
+        if seconds > self._longest.seconds:
+            self._longest = Work(seconds, "event", f"{type(change.obj).__name__} {change.obj.key} {change.verb}")
+
+    def decided(self, attempt: Attempt) -> None:
+        watch = attempt.watch
+        if watch is not None and watch.elapsed() > self._longest.seconds:
+            seconds = sum(lap[-1] for lap in watch.laps)  # of its last turn
+            if seconds > self._longest.seconds:
+                point, _, most = max(watch.laps, key=lambda lap: lap[-1])
+                plugin = next((lap[0] for lap in watch.plugin_laps if lap[-1] > most / 2), "")
+                self._longest = Work(seconds, "decision", f"Pod {attempt.queued.key} {point} {plugin}".strip())
+
+    def group_decided(self, attempt: GroupAttempt) -> None:
+        if attempt.seconds > self._longest.seconds:
+            self._longest = Work(attempt.seconds, "decision", f"PodGroup {attempt.queued.key}")
+
+    async def run(self) -> None:
+        """For ever."""
+        now, began = asyncio.get_running_loop().time, 0.0
+
+        def collecting(phase: str, info: dict[str, int]) -> None:
+            nonlocal began
+            if phase == "start":
+                began = now()
+            elif now() - began > self._longest.seconds:
+                self._longest = Work(now() - began, "garbage collection", f"generation {info['generation']}")
+
+        gc.callbacks.append(collecting)
+        try:
+            while True:
+                self._longest, due = _NOTHING, now() + LONGEST
+                await asyncio.sleep(LONGEST)
+                if max(now() - due, self._longest.seconds) > LONGEST:
+                    self._note(max(now() - due, self._longest.seconds))
+        finally:
+            gc.callbacks.remove(collecting)
+
+    def _note(self, seconds: float) -> None:
+        work = self._longest
+        self._stalls.child(work.sort).inc()
+        log.info("The event loop stood still", seconds=round(seconds, 3), culprit=work.sort, name=work.name)
