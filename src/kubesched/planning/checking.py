@@ -74,7 +74,7 @@ class Sequencer:
             if any(used.get(key, 0) >= max(1, self._budgets.allowed(key)) for key in guards):
                 continue
             with oracle.trying() as keep:
-                if oracle.place(oracle.take_off(pod), oracle.row(node)) is None:
+                if oracle.place(oracle.take_off(pod), oracle.row(node)):
                     keep()
                     accepted.append((pod, node))
                     used |= {key: used.get(key, 0) + 1 for key in guards}
@@ -90,7 +90,7 @@ class Sequencer:
             return []
         with oracle.trying() as keep:
             off = [(oracle.take_off(pod), node) for pod, node in left]
-            if any(oracle.place(pod, oracle.row(node)) is not None for pod, node in off):
+            if not all(oracle.place(pod, oracle.row(node)) for pod, node in off):
                 return []
             keep()
         return list(left)
@@ -98,7 +98,7 @@ class Sequencer:
     def _placements(self, oracle: Oracle, wave: int) -> list[PlannedPlacement]:
         placed = []
         for pod, node in self._draft.placements:
-            if oracle.place(pod, oracle.row(node)) is None:
+            if oracle.place(pod, oracle.row(node)):
                 placed.append(PlannedPlacement(pod.key, node, wave))
             else:
                 self.refused.append(pod)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
@@ -105,29 +106,16 @@ class Emptying:
         rows = rows & packing.fits[kind] & (packing.free >= packing.requests[kind]).all(axis=1)
         if packing.per_node[kind] == 1:
             rows &= packing.counts[kind] == 0
-        for _ in range(_TRIES):
+        for tried in count(1):
             if not rows.any():
                 return None
             row = packing.tightest(kind, rows)
-            if self.oracle.place(pod, row) is None:
+            if self.oracle.place(pod, row):
                 return row
             rows[row] = False
-        while rows.any():
-            rows = rows & self.oracle.feasible(pod, rows)
-            if not rows.any():
-                return None
-            row = packing.tightest(kind, rows)
-            if self.oracle.place(pod, row) is None:
-                return row
-            rows[row] = False
+            if tried >= _TRIES:
+                rows &= self.oracle.feasible(pod, rows)
         return None
-
-    def put(self, pod: Pod, row: int) -> bool:
-        """Move a pod to this very row, if the engine agrees; else it is off its node."""
-        if self.oracle.place(self.oracle.take_off(pod), row) is not None:
-            return False
-        self.note(pod, row)
-        return True
 
     def may_move(self, pod: Pod) -> bool:
         """Whether it can be moved, perhaps again.

@@ -158,7 +158,7 @@ class _Fitting:
                     break
                 done.append((victim, before))
             else:
-                if emptying.oracle.place(pod, row) is None:
+                if emptying.oracle.place(pod, row):
                     keep()
                     return True
             for victim, before in reversed(done):

@@ -16,7 +16,6 @@ from msgspec.structs import replace as changed
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node, NodeSpec, NodeStatus
 from kubesched.api.pod import Pod
-from kubesched.api.requests import PODS
 from kubesched.api.well_known import HOSTNAME
 from kubesched.ask.output import counted
 from kubesched.planning.bins import Bins
@@ -24,9 +23,9 @@ from kubesched.planning.checking import Draft, checked
 from kubesched.planning.columns import ColumnSearch
 from kubesched.planning.covers import Cover, Covered
 from kubesched.planning.emptying import PlanSearch
-from kubesched.planning.kinds import KindReader, PodKind, Problem, classes_of, free_of, most_of
+from kubesched.planning.kinds import KindReader, PodKind, Problem, classes_of, free_of, most_of, resources_of
 from kubesched.planning.movable import Movable
-from kubesched.planning.oracle import Oracle, Refusal
+from kubesched.planning.oracle import Oracle
 from kubesched.planning.plan import (
     NodeFate,
     Plan,
@@ -78,7 +77,7 @@ def market_of(cluster: ClusterModel, pods: Sequence[Pod], types: Sequence[Instan
         rows = oracle.add_objects(nodes)
         reader = KindReader(cluster)
         kinds = reader.kinds_of(pods)
-        resources = (*sorted({name for kind in kinds for name, _ in kind.amounts}), PODS)
+        resources = resources_of(kinds)
         fits = [reader.possible_rows(pod)[rows] for pod in templates]
         daemons = tuple(tuple(pod for pod, there in zip(templates, fits) if there[i]) for i in range(len(types)))
         free = free_of(cluster, resources)
@@ -245,7 +244,7 @@ class _Buying:
                 for k in np.flatnonzero(load.counts).tolist():
                     for _ in range(int(load.counts[k])):
                         pod = next(pods[k])
-                        if not self._stands(oracle, pod, oracle.place(pod, row) or row):
+                        if not self._stands(oracle, pod, row if oracle.place(pod, row) else None):
                             refused.append((k, pod))
             left = [(k, pod) for k, rest in enumerate(pods) for pod in rest]
             for k, pod in (*refused, *left):
@@ -254,10 +253,10 @@ class _Buying:
             self.refused = oracle.refused
             self._drop_empty(oracle)
 
-    def _stands(self, oracle: Oracle, pod: Pod, answer: int | Refusal) -> bool:
-        if isinstance(answer, Refusal):
+    def _stands(self, oracle: Oracle, pod: Pod, row: int | None) -> bool:
+        if row is None:
             return False
-        self.placed[pod.key] = oracle.name(answer)
+        self.placed[pod.key] = oracle.name(row)
         return True
 
     def _rows(self, oracle: Oracle) -> Bool | None:
@@ -271,7 +270,7 @@ class _Buying:
                 continue
             with oracle.trying() as keep:
                 row = self._buy(oracle, t)
-                if self._stands(oracle, pod, oracle.place(pod, row) or row):
+                if self._stands(oracle, pod, row if oracle.place(pod, row) else None):
                     keep()
                     return
                 del self.bought[oracle.name(row)]
