@@ -217,15 +217,16 @@ def fit(target: str | None, namespace: str, rules: MovingRules) -> Made:
 @plan.command()
 @click.option("--prices", required=True, multiple=True, metavar="FILE", help="Price list, as CSV or YAML.")
 @click.option("--save", "share", metavar="PERCENT", help="Save so much of the cost, with the fewest moves; else all.")
+@click.option("--replace", is_flag=True, help="New nodes of the price list may come in the place of others.")
 @moving_options
 @planning_options
-def consolidate(prices: tuple[str, ...], share: str | None, rules: MovingRules) -> Made:
+def consolidate(prices: tuple[str, ...], share: str | None, replace: bool, rules: MovingRules) -> Made:
     """Find nodes that can go, so that the others cost less."""
     from kubesched.planning.prices import read_prices
 
-    listed = read_prices(prices).by_type
-    goal = ConsolidateGoal(None if share is None else read_percent(share))
-    return lambda cluster, search, observed_at: plan_consolidate(cluster, goal, listed, rules, search, observed_at)
+    listed = read_prices(prices)
+    goal = ConsolidateGoal(None if share is None else read_percent(share), listed.types if replace else ())
+    return lambda cluster, search, at: plan_consolidate(cluster, goal, listed.by_type, rules, search, at)
 
 
 def read_percent(text: str) -> float:

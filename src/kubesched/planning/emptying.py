@@ -65,8 +65,8 @@ class Emptying:
     def move_count(self) -> int:
         return sum(row != self.began[uid] for uid, row in self.at.items())
 
-    def empty(self, rows: Iterable[int], avoid: Bool | None = None) -> bool:
-        """Whether all pods of these rows find others that are not closed; if not, all is as it was.
+    def empty(self, rows: Iterable[int], avoid: Bool, pays: Callable[[], bool] = lambda: True) -> bool:
+        """Whether all pods of these rows find others that are not closed, and that pays; if not, all is as it was.
 
         Rows to `avoid` are taken only if no others will do.
         """
@@ -81,10 +81,12 @@ class Emptying:
             for pod in self.packing.by_size(pods):
                 before = self.at[pod.uid]
                 if self.relocate(pod, allowed, avoid) is None:
-                    for moved, row in reversed(done):
-                        self.note(moved, row)
-                    return False
+                    break
                 done.append((pod, before))
+            if len(done) < len(pods) or not pays():
+                for moved, row in reversed(done):
+                    self.note(moved, row)
+                return False
             keep()
         self.closed[rows] = True
         return True

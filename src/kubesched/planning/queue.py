@@ -67,12 +67,12 @@ def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "")
         placement.carry_out(covered)
         placement.fill(_others(queue, limited, placement.placed))
         nodes = {key: oracle.name(row) for key, row in placement.placed.items()}
-        refused = oracle.refused
-    draft = Draft([], [], [(cluster.pods[key], node) for key, node in nodes.items()])
+    placements = [(cluster.pods[key], node) for key, node in nodes.items()]
+    draft = Draft([], [], placements, asked=oracle.asked, refused=oracle.refused)
     value = most.value if limited is not problem else min(most.value, packer.most_value)
     whole = value if resource == CPU else float(np.floor(value + 1e-6))
     bound = PlanBound(whole, resource, RELAXED, PROOF, scarce_of(cluster, problem, most))
-    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search, refused=refused)
+    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
     placed = {each.pod for each in plan.placements}
     waiting = [pod for pod in (*queue.pods, *queue.extras) if pod.key not in placed]
     plan = replace(
