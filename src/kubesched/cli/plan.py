@@ -16,7 +16,7 @@ from rich.status import Status
 
 from kubesched.api.errors import UserError
 from kubesched.api.pod import Pod
-from kubesched.api.selectors import Requirement, Selector
+from kubesched.api.selectors import read_selector
 from kubesched.ask.output import document
 from kubesched.ask.targets import pending_of
 from kubesched.cli.cluster_options import cluster_of, output_option, plugin_errors_reported, simulation_options
@@ -130,25 +130,6 @@ def moving_options(command: F) -> F:
         wrapped = option(wrapped)
     made: F = wrapped
     return made
-
-
-def read_selector(text: str) -> Selector:
-    """`key=value`, `key!=value`, `key` or `!key`, separated by commas. Raises UserError."""
-    requirements = []
-    for part in text.split(","):
-        part = part.strip()
-        key, not_equal, value = part.partition("!=")
-        if not not_equal:
-            key, equal, value = part.partition("=")
-            operator = "In" if equal else "DoesNotExist" if part.startswith("!") else "Exists"
-        else:
-            operator = "NotIn"
-        key = key.removeprefix("!")
-        if not key:
-            raise UserError(f"{text!r}: expected KEY=VALUE, KEY!=VALUE, KEY or !KEY, separated by commas")
-        values = frozenset((value.removeprefix("="),)) if operator in ("In", "NotIn") else frozenset[str]()
-        requirements.append(Requirement(key, operator, values))
-    return Selector(tuple(requirements))
 
 
 @contextmanager
