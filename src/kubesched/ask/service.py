@@ -106,7 +106,7 @@ class QueryService:
             self._copy = self._copy or self.cluster.copy(objects)
             return question(self._copy)
 
-        return await self.run(self._all_objects, answer)
+        return await self.run(self.all_objects, answer)
 
     async def what_if(self, question: WhatIfQuestion) -> tuple[WhatIfOutcome, ClusterAge | None]:
         """What the edits of a question would come to, and how old the view of the cluster is.
@@ -116,7 +116,7 @@ class QueryService:
 
         def prepare() -> tuple[RequestedEdits, tuple[KubeObject, ...], ClusterAge | None]:
             age = self.age()
-            return RequestedEdits(question, self.objects), self._all_objects(), age
+            return RequestedEdits(question, self.objects), self.all_objects(), age
 
         def answer(
             prepared: tuple[RequestedEdits, tuple[KubeObject, ...], ClusterAge | None], check_time: CheckTime
@@ -131,7 +131,7 @@ class QueryService:
 
         return await self.run(prepare, answer)
 
-    def _all_objects(self) -> tuple[KubeObject, ...]:
+    def all_objects(self) -> tuple[KubeObject, ...]:
         """Of a cluster that stands still in the order in which it was read, as commands read it."""
         return self.cluster.given if self._stands_still else self.cluster.objects()
 

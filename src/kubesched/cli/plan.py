@@ -16,7 +16,7 @@ from rich.status import Status
 
 from kubesched.api.errors import UserError
 from kubesched.api.pod import Pod
-from kubesched.api.selectors import Requirement, Selector
+from kubesched.api.selectors import read_selector
 from kubesched.ask.output import document
 from kubesched.ask.targets import pending_of
 from kubesched.cli.cluster_options import cluster_of, output_option, plugin_errors_reported, simulation_options
@@ -132,25 +132,6 @@ def moving_options(command: F) -> F:
     return made
 
 
-def read_selector(text: str) -> Selector:
-    """`key=value`, `key!=value`, `key` or `!key`, separated by commas. Raises UserError."""
-    requirements = []
-    for part in text.split(","):
-        part = part.strip()
-        key, not_equal, value = part.partition("!=")
-        if not not_equal:
-            key, equal, value = part.partition("=")
-            operator = "In" if equal else "DoesNotExist" if part.startswith("!") else "Exists"
-        else:
-            operator = "NotIn"
-        key = key.removeprefix("!")
-        if not key:
-            raise UserError(f"{text!r}: expected KEY=VALUE, KEY!=VALUE, KEY or !KEY, separated by commas")
-        values = frozenset((value.removeprefix("="),)) if operator in ("In", "NotIn") else frozenset[str]()
-        requirements.append(Requirement(key, operator, values))
-    return Selector(tuple(requirements))
-
-
 @contextmanager
 def _searching(effort: int, seed: int) -> Iterator[PlanSearch]:
     """A search that says how far it is, and ends with the best so far at the first Ctrl-C."""
@@ -217,15 +198,16 @@ def fit(target: str | None, namespace: str, rules: MovingRules) -> Made:
 @plan.command()
 @click.option("--prices", required=True, multiple=True, metavar="FILE", help="Price list, as CSV or YAML.")
 @click.option("--save", "share", metavar="PERCENT", help="Save so much of the cost, with the fewest moves; else all.")
+@click.option("--replace", is_flag=True, help="New nodes of the price list may come in the place of others.")
 @moving_options
 @planning_options
-def consolidate(prices: tuple[str, ...], share: str | None, rules: MovingRules) -> Made:
+def consolidate(prices: tuple[str, ...], share: str | None, replace: bool, rules: MovingRules) -> Made:
     """Find nodes that can go, so that the others cost less."""
     from kubesched.planning.prices import read_prices
 
-    listed = read_prices(prices).by_type
-    goal = ConsolidateGoal(None if share is None else read_percent(share))
-    return lambda cluster, search, observed_at: plan_consolidate(cluster, goal, listed, rules, search, observed_at)
+    listed = read_prices(prices)
+    goal = ConsolidateGoal(None if share is None else read_percent(share), listed.types if replace else ())
+    return lambda cluster, search, at: plan_consolidate(cluster, goal, listed.by_type, rules, search, at)
 
 
 def read_percent(text: str) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from kubesched.planning.bins import Bins
 from kubesched.planning.covers import Cover, Covered, NodeLoad, bins_of, cost_of, covered_by
 from kubesched.planning.knapsack import Knapsack
-from kubesched.planning.solver import INF, Program, Solution, SolverOutcome, WorkLimits
+from kubesched.planning.solver import INF, Program, Solution
 from kubesched.state.columns import Float, Int64
 
 _EPSILON = 1e-7
@@ -231,20 +231,3 @@ class ColumnSearch:
             self.best = covered
             self._tell(covered.cost)
         return covered
-
-    def integer(self, nodes: int = 2_000) -> Covered | None:
-        """The best whole choice of all columns made so far, as far as so many nodes of branch and bound tell."""
-        program = self._program
-        self._limit(self.cover.demand, self.cover.nodes)
-        columns = self._first + np.arange(len(self._counts))
-        program.set_integer(columns)
-        try:
-            solution = program.solve(WorkLimits(nodes=nodes, gap=1e-4))
-        finally:
-            program.set_integer(columns, False)
-        if not solution.has_values or solution.outcome is SolverOutcome.INFEASIBLE:
-            return None
-        demand = self.cover.demand.copy()
-        times = np.rint(solution.values[self._first :]).astype(int).tolist()
-        loads = self._unpacked(enumerate(times), demand)
-        return self.keep(Covered(tuple(loads), demand, cost_of(self.cover, loads, demand)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
@@ -64,8 +65,8 @@ class Emptying:
     def move_count(self) -> int:
         return sum(row != self.began[uid] for uid, row in self.at.items())
 
-    def empty(self, rows: Iterable[int], avoid: Bool | None = None) -> bool:
-        """Whether all pods of these rows find others that are not closed; if not, all is as it was.
+    def empty(self, rows: Iterable[int], avoid: Bool, pays: Callable[[], bool] = lambda: True) -> bool:
+        """Whether all pods of these rows find others that are not closed, and that pays; if not, all is as it was.
 
         Rows to `avoid` are taken only if no others will do.
         """
@@ -80,10 +81,12 @@ class Emptying:
             for pod in self.packing.by_size(pods):
                 before = self.at[pod.uid]
                 if self.relocate(pod, allowed, avoid) is None:
-                    for moved, row in reversed(done):
-                        self.note(moved, row)
-                    return False
+                    break
                 done.append((pod, before))
+            if len(done) < len(pods) or not pays():
+                for moved, row in reversed(done):
+                    self.note(moved, row)
+                return False
             keep()
         self.closed[rows] = True
         return True
@@ -105,29 +108,16 @@ class Emptying:
         rows = rows & packing.fits[kind] & (packing.free >= packing.requests[kind]).all(axis=1)
         if packing.per_node[kind] == 1:
             rows &= packing.counts[kind] == 0
-        for _ in range(_TRIES):
+        for tried in count(1):
             if not rows.any():
                 return None
             row = packing.tightest(kind, rows)
-            if self.oracle.place(pod, row) is None:
+            if self.oracle.place(pod, row):
                 return row
             rows[row] = False
-        while rows.any():
-            rows = rows & self.oracle.feasible(pod, rows)
-            if not rows.any():
-                return None
-            row = packing.tightest(kind, rows)
-            if self.oracle.place(pod, row) is None:
-                return row
-            rows[row] = False
+            if tried >= _TRIES:
+                rows &= self.oracle.feasible(pod, rows)
         return None
-
-    def put(self, pod: Pod, row: int) -> bool:
-        """Move a pod to this very row, if the engine agrees; else it is off its node."""
-        if self.oracle.place(self.oracle.take_off(pod), row) is not None:
-            return False
-        self.note(pod, row)
-        return True
 
     def may_move(self, pod: Pod) -> bool:
         """Whether it can be moved, perhaps again.

@@ -52,18 +52,18 @@ def plan_fit(
         reason = f"whatever is moved, at most {most.value:g} of them find room{where}; {why}"
         return replace(plan, reason=reason, bound=most)
     bound = PlanBound(math.ceil(min(each[0] for each in possible) - 1e-4), "moves", RELAXED, PROOF)
-    best: tuple[Draft, int] | None = None
+    best: Draft | None = None
     for value, _, rows in sorted(possible, key=lambda each: each[0]):
-        if best is not None and (len(best[0].moves) <= math.ceil(value - 1e-4) or not search.goes_on()):
+        if best is not None and (len(best.moves) <= math.ceil(value - 1e-4) or not search.goes_on()):
             break
         found = _Fitting(cluster, movable, pods, rows).run()
-        if found is not None and (best is None or len(found[0].moves) < len(best[0].moves)):
+        if found is not None and (best is None or len(found.moves) < len(best.moves)):
             best = found
-            search.tell(f"{len(best[0].moves)} moves")
+            search.tell(f"{len(best.moves)} moves")
     if best is None:
         reason = "no way was found; whether there is one is open"
         return replace(plan, outcome=PlanOutcome.UNCHANGED, reason=reason, bound=bound)
-    plan = checked(cluster, movable, replace(plan, bound=bound), best[0], search, refused=best[1])
+    plan = checked(cluster, movable, replace(plan, bound=bound), best, search)
     if len(plan.placements) < len(pods):
         reason = "the pods do not run in the simulation of what was found; whether there is another way is open"
         return replace(plan, moves=(), placements=(), outcome=PlanOutcome.UNCHANGED, reason=reason, check=None)
@@ -102,8 +102,8 @@ class _Fitting:
         self._packing = Packing(cluster, movable, more=pods)
         self._placed: dict[str, int] = {}
 
-    def run(self) -> tuple[Draft, int] | None:
-        """The moves and places, and how often the engine refused; None if a pod finds no node."""
+    def run(self) -> Draft | None:
+        """The moves and places; None if a pod finds no node."""
         with Oracle(self._cluster) as oracle:
             self._emptying = emptying = Emptying(oracle, self._packing, self._movable)
             for pod in self._packing.by_size(self._pods):
@@ -116,7 +116,7 @@ class _Fitting:
                 self._packing.move(self._packing.kind_of[pod.uid], -1, row)
             moves = [(pod, oracle.name(emptying.at[pod.uid])) for pod in emptying.moved]
             placements = [(pod, oracle.name(self._placed[pod.uid])) for pod in self._pods]
-            return Draft(moves, [], placements), oracle.refused
+            return Draft(moves, [], placements, asked=oracle.asked, refused=oracle.refused)
 
     def _make_room(self, pod: Pod) -> int | None:
         """Move as few pods as possible off one node, and put the pod there; its row."""
@@ -158,7 +158,7 @@ class _Fitting:
                     break
                 done.append((victim, before))
             else:
-                if emptying.oracle.place(pod, row) is None:
+                if emptying.oracle.place(pod, row):
                     keep()
                     return True
             for victim, before in reversed(done):

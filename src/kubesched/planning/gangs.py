@@ -9,10 +9,9 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
-from kubesched.api.requests import PODS
 from kubesched.framework.groups import group_of
 from kubesched.planning.covers import Cover, filled
-from kubesched.planning.kinds import PodKind, Problem, classes_of, free_of
+from kubesched.planning.kinds import PodKind, Problem, classes_of, free_of, resources_of
 from kubesched.planning.levels import Apart
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.columns import Bool
@@ -62,7 +61,7 @@ def _domain(cluster: ClusterModel, kinds: Sequence[PodKind], gang: PodGroup) -> 
         if pod.spec.node_name in nodes.row_of and group_key(pod) == gang.key
     }
     best, rows = None, np.zeros(nodes.size, dtype=np.bool_)
-    resources = (*sorted({name for kind in kinds for name, _ in kind.amounts}), PODS)
+    resources = resources_of(kinds)
     room = free_of(cluster, resources)
     for domain in sorted(there or set(ids[nodes.live[: nodes.size]].tolist()) - {-1}):
         within = nodes.live[: nodes.size] & (ids == domain)

@@ -119,7 +119,7 @@ class Neighbourhoods:
         with emptying.oracle.trying() as keep:
             off = [(emptying.oracle.take_off(pod), pod, row) for pod, row in leaving]
             for unplaced, _, row in off:
-                if emptying.oracle.place(unplaced, row) is not None:
+                if not emptying.oracle.place(unplaced, row):
                     self._refused.add((self._packing.kind_of[unplaced.uid], row))
                     return False
             keep()

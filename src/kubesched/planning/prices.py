@@ -67,21 +67,20 @@ class PriceList:
 
 def read_prices(files: Iterable[str]) -> PriceList:
     """The types of all files, with NodePools and NodeOverlays applied. Raises PriceError."""
+    return price_list(entry for file in files for entry in _entries(file))
+
+
+def price_list(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> PriceList:
+    """The types of these entries, each with the place where it is, with NodePools and NodeOverlays applied."""
     types, pools, overlays = list[InstanceType](), list[Mapping[str, Any]](), list[Mapping[str, Any]]()
-    for file in files:
-        try:
-            with open(file, encoding="utf-8") as opened:
-                text = opened.read()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise PriceError(f"{file}: {reason}") from None
-        with located(file, PriceError):
-            for entry in _csv(text) if file.endswith(".csv") else _documents(text):
-                kind = entry[1].get("kind")
-                if kind in ("NodePool", "NodeOverlay"):
-                    (pools if kind == "NodePool" else overlays).append(entry[1])
-                else:
-                    types.append(_type(*entry))
+    for where, entry in entries:
+        match entry.get("kind"):
+            case "NodePool":
+                pools.append(entry)
+            case "NodeOverlay":
+                overlays.append(entry)
+            case _:
+                types.append(_type(where, entry))
     names = [each.name for each in types]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise PriceError(*(f"type {name!r} is listed more than once" for name in twice))
@@ -92,6 +91,18 @@ def read_prices(files: Iterable[str]) -> PriceList:
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
+
+
+def _entries(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        with open(file, encoding="utf-8") as opened:
+            text = opened.read()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise PriceError(f"{file}: {reason}") from None
+    with located(file, PriceError):
+        for where, entry in _csv(text) if file.endswith(".csv") else _documents(text):
+            yield f"{file}: {where}", entry
 
 
 def _csv(text: str) -> Iterator[tuple[str, dict[str, Any]]]:

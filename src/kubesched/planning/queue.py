@@ -22,7 +22,7 @@ from kubesched.planning.kinds import Problem, problem_of
 from kubesched.planning.levels import Apart, LevelPacker
 from kubesched.planning.movable import Movable
 from kubesched.planning.oracle import Oracle
-from kubesched.planning.plan import Plan, PlanBound, PlanError, PlanOutcome
+from kubesched.planning.plan import Plan, PlanBound, PlanOutcome
 from kubesched.planning.queue_placement import QueuePlacement
 from kubesched.planning.scarcity import scarce_of, why_waiting
 from kubesched.simulate.cluster import ClusterModel
@@ -37,18 +37,6 @@ PROOF = "linear program over kinds of pods and classes of nodes, bounded by its 
 
 
 @dataclass(frozen=True, slots=True)
-class QueueGoal:
-    """What makes a pod worth running."""
-
-    resource: str = ""
-    """The resource by which pods are valued; `pods` counts them. Empty for the extended resource most asked for, or
-    cpu if there is none."""
-
-    def __str__(self) -> str:
-        return "place the queue"
-
-
-@dataclass(frozen=True, slots=True)
 class _Queue:
     """Pending pods that may run, and those that cannot before something else happens."""
 
@@ -58,16 +46,15 @@ class _Queue:
     gated: list[Pod]
 
 
-def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "", goal: QueueGoal | None = None) -> Plan:
-    """A place for as many of the pending pods as was found. Raises PlanError."""
-    goal = goal or QueueGoal()
+def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "") -> Plan:
+    """A place for as many of the pending pods as was found."""
     queue = _read(cluster)
-    plan = Plan(str(goal), PlanOutcome.UNCHANGED, observed_at=observed_at)
+    plan = Plan("place the queue", PlanOutcome.UNCHANGED, observed_at=observed_at)
     if not queue.pods:
         gated = f"; {counted(len(queue.gated), 'pod')} held back by gates" if queue.gated else ""
         return replace(plan, reason=f"no pod waits for a node{gated}", waiting=tuple(p.key for p in queue.gated))
     problem = problem_of(cluster, queue.pods, apart=_apart_by(cluster))
-    resource = _resource(problem, goal)
+    resource = _resource(problem)
     amounts = _amounts(problem, resource)
     most = upper_bound(problem, amounts)
     search.tell(f"at most {most.value:,.10g} {resource}")
@@ -80,12 +67,12 @@ def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "",
         placement.carry_out(covered)
         placement.fill(_others(queue, limited, placement.placed))
         nodes = {key: oracle.name(row) for key, row in placement.placed.items()}
-        refused = oracle.refused
-    draft = Draft([], [], [(cluster.pods[key], node) for key, node in nodes.items()])
+    placements = [(cluster.pods[key], node) for key, node in nodes.items()]
+    draft = Draft([], [], placements, asked=oracle.asked, refused=oracle.refused)
     value = most.value if limited is not problem else min(most.value, packer.most_value)
     whole = value if resource == CPU else float(np.floor(value + 1e-6))
     bound = PlanBound(whole, resource, RELAXED, PROOF, scarce_of(cluster, problem, most))
-    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search, refused=refused)
+    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
     placed = {each.pod for each in plan.placements}
     waiting = [pod for pod in (*queue.pods, *queue.extras) if pod.key not in placed]
     plan = replace(
@@ -129,12 +116,8 @@ def _apart_by(cluster: ClusterModel) -> Callable[[Pod], Apart]:
 # -- values -----------------------------------------------------------------------------------------------------------
 
 
-def _resource(problem: Problem, goal: QueueGoal) -> str:
-    """By which pods are valued. PlanError if no pod asks for it."""
-    if goal.resource:
-        if goal.resource not in problem.resources:
-            raise PlanError(f"no pending pod requests {goal.resource!r}; they request {', '.join(problem.resources)}")
-        return goal.resource
+def _resource(problem: Problem) -> str:
+    """By which pods are valued: the extended resource that is asked for most, or cpu if there is none."""
     asked = problem.demand @ problem.requests
     extended = [i for i, name in enumerate(problem.resources) if is_extended(name) and problem.free[:, i].any()]
     if extended:

@@ -11,7 +11,7 @@ from kubesched.planning.covers import Covered
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.gangs import gang_of_kind
 from kubesched.planning.kinds import Problem, free_of
-from kubesched.planning.oracle import Oracle, Refusal
+from kubesched.planning.oracle import Oracle
 from kubesched.state.columns import Bool
 from kubesched.state.facts import PodFacts
 
@@ -63,12 +63,12 @@ class QueuePlacement:
         rows: dict[str, int] = {}
         with self._oracle.trying() as keep:
             for pod in pods:
-                target = targets.get(pod.key)
-                if target is not None:
-                    row: int | Refusal = target[1] if self._oracle.place(pod, target[1]) is None else -1
+                if pod.key in targets:
+                    target = targets[pod.key][1]
+                    row = target if self._oracle.place(pod, target) else None
                 else:
                     row = self._oracle.place_anywhere(pod, choose=self._tightest)
-                if isinstance(row, Refusal) or row < 0:
+                if row is None:
                     return False
                 rows[pod.key] = row
             keep()

@@ -27,7 +27,7 @@ def search() -> PlanSearch:
 def assert_executes(plan: Plan, cluster: ClusterModel) -> None:
     """Carried out once more, with budgets watched and the end compared pod by pod."""
     done = execute(cluster, plan, nominate=True)
-    assert done.is_as_planned, done.first_problem
+    assert done.is_as_planned, done
     assert done.waves == plan.waves
     at = {obj.key: obj.spec.node_name for obj in done.objects if isinstance(obj, Pod)}
     freed = {node.name for node in plan.nodes_that_are(NodeFate.FREED)}
