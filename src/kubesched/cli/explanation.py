@@ -301,6 +301,9 @@ def print_pod_group(out: Console, it: GroupExplanation) -> None:
 def print_pending(out: Console, answer: PendingPods) -> None:
     """How many find a node; then, group by group, what the others wait for and what would help."""
     waiting = sum(len(group.pods) for group in answer.groups)
+    if not answer.placed and not waiting:
+        out.print("No pod waits for a node.")
+        return
     total = counted(len(answer.placed) + waiting, "pending pod")
     text = Text.assemble(
         f"{total} on {counted(answer.nodes, 'node')}: ",

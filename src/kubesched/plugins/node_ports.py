@@ -7,9 +7,10 @@ from collections.abc import Hashable, Set
 import numpy as np
 
 from kubesched.api.pod import Pod
+from kubesched.framework.advice import NodeShortfall
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unschedulable
@@ -52,6 +53,16 @@ class NodePorts(PreFilterPlugin, FilterPlugin, PortAdvice):
     def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64:
         room: Int64 = (self.filter(cycle, nodes) == 0).astype(np.int64)
         return room
+
+    def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall | None:
+        taken = {
+            f"{mine.port}/{mine.protocol}": each.pod.key
+            for mine in cycle.facts.ports
+            for each in node.pods
+            if any(_is_same_port(mine, theirs) for theirs in each.facts.ports)
+        }
+        words = ", ".join(f"its port {port} to {pod}" for port, pod in taken.items())
+        return NodeShortfall(f"gave {words}") if words else None
 
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         return any(_is_same_port(mine, theirs) for mine in cycle.facts.ports for theirs in pod.facts.ports)

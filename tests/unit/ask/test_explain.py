@@ -142,6 +142,29 @@ def test_devices_are_shown_of_the_nodes_that_lack_nothing_else() -> None:
     assert "in use by default/theirs" in str(first.rows)
 
 
+def test_who_holds_the_devices_is_told_though_remedies_were_tried_in_between() -> None:
+    """A remedy that is tried takes devices away and gives them back."""
+    held = allocated(make_claim("theirs", request()), "a/g0")
+    records = [node("a").build(), make_class("gpu"), held, make_slice("a", device("g0")), make_claim("mine", request())]
+    there = ClusterModel([*records, with_claims(make_pod("p"), "mine").build()], config.default())
+    found = explain(there, there.pods["default/p"])
+    assert found.findings.remedies is not None
+    assert found.findings.remedies.found
+    (miss,) = found.findings.nearest_misses
+    assert miss.text == "cannot allocate all claims: 1 of 1 device is in use by default/theirs"
+
+
+def test_who_has_the_port_is_told_and_its_node_is_nearer_than_those_that_the_pod_does_not_ask_for() -> None:
+    nodes = [node("a", host="a"), node("b", host="b"), node("c", host="c")]
+    pod = make_pod("p").host_port(80).node_selector(host="b")
+    found = asked(pod, *nodes, make_pod("q").host_port(80).on("b"))
+    assert [(miss.node, miss.text) for miss in found.findings.nearest_misses] == [
+        ("b", "gave its port 80/TCP to default/q"),
+        ("a", "lacks the label host=b"),
+        ("c", "lacks the label host=b"),
+    ]
+
+
 def test_a_full_node_says_how_many_pods_it_has() -> None:
     full = make_node("n").capacity(cpu="4", memory="8Gi", pods=1)
     assert asked(make_pod("p"), full, make_pod("q").on("n")).findings.nearest_misses[0].text == "has its 1 pods"

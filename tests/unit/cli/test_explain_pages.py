@@ -122,6 +122,7 @@ def test_without_a_name_all_pending_pods_are_told_in_groups() -> None:
 def test_a_namespace_alone_is_a_filter() -> None:
     assert "shop/" not in run("explain", "-f", SHOP, "-n", "batch").stdout
     assert "batch/report-yearly" in run("explain", "-f", SHOP, "-n", "batch").stdout
+    assert run("explain", "-f", SHOP, "-n", "default").stdout == "No pod waits for a node.\n"
 
 
 # -- for programs -----------------------------------------------------------------------------------------------------

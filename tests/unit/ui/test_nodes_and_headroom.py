@@ -72,6 +72,20 @@ def test_headroom_counts_what_nodes_that_would_take_one_have_left() -> None:
     assert room.requests == {"cpu": "1"}
 
 
+def test_pods_that_have_the_zone_of_their_node_as_a_label_are_one_workload() -> None:
+    """As the API server labels them since v1.35: the six workloads with most pods are still those."""
+    nodes = [make_node(zone).zone(zone).capacity(cpu="9") for zone in "abc"]
+    labelled = [
+        make_pod(f"{name}-{zone}").label({ZONE: zone}).requests(cpu="1").owned_by("ReplicaSet", name).on(zone)
+        for zone in "abc"
+        for name in ("web", "api")
+    ]
+    alone = [make_pod(f"once-{i}").owned_by("ReplicaSet", f"once-{i}").on("a") for i in range(6)]
+    rooms = still(*nodes, *labelled, *alone).headroom.rooms()
+    assert [(room.workload.name, room.running) for room in rooms][:3] == [("api", 3), ("web", 3), ("once-0", 1)]
+    assert len(rooms) == 6
+
+
 def test_headroom_of_a_pod_that_keeps_its_copies_off_the_node_is_one_per_node() -> None:
     nodes = [make_node(f"n{i}").capacity(cpu="4") for i in range(6)]
     cache = make_pod("cache-0").label(app="cache").requests(cpu="100m").pod_anti_affinity(HOSTNAME, app="cache")

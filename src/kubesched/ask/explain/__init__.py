@@ -202,6 +202,7 @@ def explain(
         trial.keep(pod)  # one that has a node is taken off it to be explained
         view, gate = decide(cluster, pod)
         explanation, cause = explain_decision(cluster, pod, view, gate), cause_of(view.decision, gate)
+        misses = () if explanation.node else view.near_misses(MOST_MISSES)  # remedies change the state that it reads
         wants_help = with_remedies and cause is not None and not explanation.current_node and not pod.is_terminating
         helping = (
             remedies(cluster, pod, out_of_time=out_of_time) if wants_help and explanation.outcome != "error" else None
@@ -209,7 +210,7 @@ def explain(
         findings = ExplanationFindings(
             cause.title if cause is not None else "",
             groups_of(explanation.verdicts, cluster.state),
-            () if explanation.node else view.near_misses(MOST_MISSES),
+            misses,
             contradiction_of(pod) if explanation.node and gate is None else "",
             {name: part.data for name, part in explanation.details.items()},
             helping,

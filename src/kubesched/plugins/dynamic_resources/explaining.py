@@ -6,9 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.framework.advice import NodeShortfall
+from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome
-from kubesched.framework.plugin import Details, Section
-from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt, Variant
+from kubesched.framework.nodes import NodeView
+from kubesched.framework.plugin import Details, ExplainPlugin, Section
+from kubesched.plugins.advice.devices import DeviceAdvice
+from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant
 from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.capacity import Amounts
 from kubesched.plugins.shared.devices.constraints import begin
@@ -57,7 +61,26 @@ class NodeDevices:
 _MOST_NODES = 40
 """Devices are many, and what is said of them is long."""
 
+_MOST_HOLDERS = 4
+
 Holders = Mapping[DeviceId, Sequence[str]]
+
+
+class ExplainedClaims(ExplainPlugin, DeviceAdvice):
+    """The part of DynamicResources that speaks to people."""
+
+    explained_as = "devices"
+
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
+        attempt = cycle.find(NOTES)
+        if attempt is None or attempt.variants is None:
+            return Details()
+        return explain_claims(attempt, cycle.state, node, outcome)
+
+    def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall | None:
+        attempt = cycle.find(NOTES)
+        text = devices_in_use(attempt, cycle.state, node) if attempt is not None and attempt.variants else ""
+        return NodeShortfall(text) if text else None
 
 
 def explain_claims(attempt: ClaimAttempt, state: ClusterState, winner: str, outcome: FilterOutcome) -> Details:
@@ -74,6 +97,26 @@ def explain_claims(attempt: ClaimAttempt, state: ClusterState, winner: str, outc
     holders = view.ledger.holders()
     found = tuple(explain_devices(attempt, view, nodes.row_of[name], name, holders) for name in names)
     return Details(tuple(map(_section, found)), found)
+
+
+def devices_in_use(attempt: ClaimAttempt, state: ClusterState, node: NodeView) -> str:
+    """Why a node cannot allocate the claims, if others hold devices within its reach: how many, and who. Empty if all
+    are free, or the allocator has said what is wrong."""
+    view, row = state.companion(ClusterDevices), state.nodes.row_of[node.name]
+    answer, inventory = attempt.variant_at(row).answer, view.inventories.of(row)
+    if answer is None or answer.outcomes[row].error is not None:
+        return ""
+    busy = inventory.use(view.ledger).busy
+    near = [(spot.id, busy >> i & 1) for i, spot in enumerate(inventory.spots) if spot.is_reachable]
+    held = [device for device, is_busy in near if is_busy]
+    if not held:
+        return ""
+    holders = view.ledger.holders()
+    claims = list(dict.fromkeys(claim for device in held for claim in holders[device]))
+    more = f" and {len(claims) - _MOST_HOLDERS} more" if len(claims) > _MOST_HOLDERS else ""
+    devices = "device is" if len(near) == 1 else f"devices {'is' if len(held) == 1 else 'are'}"
+    who = ", ".join(claims[:_MOST_HOLDERS]) + more
+    return f"cannot allocate all claims: {len(held)} of {len(near)} {devices} in use by {who}"
 
 
 def _section(found: NodeDevices) -> Section:

@@ -18,13 +18,11 @@ from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
 from kubesched.framework.client import ClientError, SchedulerMode
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
-from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
+from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.events import Interest
 from kubesched.framework.groups import GroupPostFilterResult, GroupWhatIf, PodGroupPostFilterPlugin
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
-    Details,
-    ExplainPlugin,
     FilterPlugin,
     PluginContext,
     PostFilterPlugin,
@@ -38,7 +36,6 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
-from kubesched.plugins.advice.devices import DeviceAdvice
 from kubesched.plugins.dynamic_resources.attempt import (
     NOTES,
     ClaimAttempt,
@@ -54,7 +51,7 @@ from kubesched.plugins.dynamic_resources.claims import (
     interests,
     request_rejection,
 )
-from kubesched.plugins.dynamic_resources.explaining import explain_claims
+from kubesched.plugins.dynamic_resources.explaining import ExplainedClaims
 from kubesched.plugins.dynamic_resources.extended import spec_with
 from kubesched.plugins.dynamic_resources.giving_back import (
     NO_CLAIMS,
@@ -91,8 +88,7 @@ class DynamicResources(
     ScorePlugin,
     ReservePlugin,
     PreBindPlugin,
-    ExplainPlugin,
-    DeviceAdvice,
+    ExplainedClaims,
 ):
     """Claims that are allocated must be within reach; for the others devices must be found.
 
@@ -105,7 +101,6 @@ class DynamicResources(
         PodFields.SPEC | PodFields.RESOURCE_CLAIMS | PodFields.NAMESPACE, Scope.CLUSTER
     )
     score_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
-    explained_as = "devices"
 
     def __init__(self, args: DynamicResourcesArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -368,12 +363,6 @@ class DynamicResources(
         except (ClientError, ClaimGoneAnotherWayError) as failure:
             return error(str(failure))
         return None
-
-    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
-        attempt = cycle.find(NOTES)
-        if attempt is None or attempt.variants is None:
-            return Details()
-        return explain_claims(attempt, cycle.state, node, outcome)
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 

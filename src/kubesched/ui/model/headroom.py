@@ -6,12 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 
 from kubesched.api.pod import Pod
 from kubesched.ask.headroom import Headroom, has_headroom, headroom, headroom_on
 from kubesched.state.facts import PodFacts
-from kubesched.state.pods import PlacedPod
 from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.owners import WorkloadName, owner_of
 from kubesched.ui.model.usage import rounded_amount
@@ -19,7 +17,6 @@ from kubesched.ui.model.usage import rounded_amount
 _SHAPES = 6
 _SECONDS = 0.05
 """For placing copies of one pod, where nothing quicker tells how many fit."""
-_FACTS: Callable[[PlacedPod], PodFacts] = attrgetter("facts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +45,19 @@ class HeadroomModel:
         """By facts and node; no node stands for all."""
 
     def rooms(self) -> list[WorkloadRoom]:
-        """For the workloads with most pods, of those that could have more."""
+        """For the workloads with most pods, of those that could have more. Pods of one workload may be of several
+        kinds: the API server gives them the zone of their node as a label, and a rollout another template."""
         placed = [each for each in self._observed.state.pods.at if each is not None]
-        counts = Counter(map(_FACTS, placed))
-        one = {each.facts: each.pod for each in reversed(placed)}
-        common: dict[WorkloadName, PodFacts] = {}
-        for facts, _ in counts.most_common():  # a workload that is being rolled out has pods of two kinds
-            if has_headroom(one[facts]):
-                common.setdefault(owner_of(one[facts]), facts)
-            if len(common) == _SHAPES:
-                break
-        return [self.room(one[facts], counts[facts]) for facts in common.values()]
+        names = [owner_of(each.pod) for each in placed]
+        one = {name: each.pod for name, each in zip(names, placed)}
+        running = Counter({name: count for name, count in Counter(names).items() if has_headroom(one[name])})
+        rooms = dict(running.most_common(_SHAPES))
+        kinds = Counter((name, each.facts) for name, each in zip(names, placed) if name in rooms)
+        common = {name: facts for (name, facts), _ in reversed(kinds.most_common())}
+        for name, each in zip(reversed(names), reversed(placed)):
+            if common.get(name) is each.facts:
+                one[name] = each.pod
+        return [self.room(one[name], count) for name, count in rooms.items()]
 
     def room(self, pod: Pod, running: int) -> WorkloadRoom:
         """For more pods like this one."""
