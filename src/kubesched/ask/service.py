@@ -58,7 +58,7 @@ class QueryService:
         self.objects = RequestObjects(cluster)
         self._stands_still = stands_still
         self._timeout = timeout
-        self._slow_timeout = slow_timeout
+        self.slow_timeout = slow_timeout
         self._most_waiting = most_waiting
         self._clock = clock
         self._waiting = 0
@@ -136,7 +136,7 @@ class QueryService:
         """
         if self._waiting >= self._most_waiting:
             raise BusyError(f"{self._waiting} questions are under way, which is all there may be")
-        check_time = self._time_check(self._slow_timeout)
+        check_time = self._time_check(self.slow_timeout)
         self._waiting += 1
         try:
             async with self._turn:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -21,6 +23,10 @@ from kubesched.framework.errors import PluginError
 from kubesched.mcp.bounds import TRUNCATED, bounded
 from kubesched.mcp.overview import ClusterOverview, overview
 from kubesched.mcp.words import in_words
+from kubesched.planning.emptying import PlanSearch
+from kubesched.planning.plan import Plan
+from kubesched.planning.question import PlanQuestion, plan_for
+from kubesched.planning.solver import is_installed
 from kubesched.serve.questions import CapacityQuestion, ExplainQuestion, FitQuestion, answer_to, name_pods
 
 PATIENCE = 60.0
@@ -85,6 +91,15 @@ async def _snapshot(question: SnapshotQuestion, service: QueryService) -> dict[s
     return {**document("ClusterOverview", overview(service.cluster)), "cluster": plain(age)}
 
 
+async def _plan(question: PlanQuestion, service: QueryService) -> dict[str, Any]:
+    """The best that was found in half of the time; the other half is for its checks."""
+    age, end = service.age(), time.monotonic() + service.slow_timeout / 2
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    search = PlanSearch(is_over=lambda: time.monotonic() > end, effort=question.effort)
+    found = await service.ask_copy(lambda cluster: plan_for(cluster, question, search, observed_at=now))
+    return {**document("Plan", found), "cluster": plain(age)}
+
+
 TOOLS = {
     "pending": Tool(PendingQuestion, "PendingPods", PARTS["PendingPods"], _pending),
     "explain": Tool(ExplainQuestion, "Explanation", PARTS["Explanation"], answer_to),
@@ -93,7 +108,9 @@ TOOLS = {
     "what_if": Tool(WhatIfQuestion, "WhatIf", PARTS["WhatIf"], answer_to),
     "snapshot": Tool(SnapshotQuestion, "ClusterOverview", (ClusterOverview,), _snapshot),
 }
-"""By name. A further question, such as a plan, is a further row."""
+"""By name. A further question is a further row."""
+if is_installed():
+    TOOLS["plan"] = Tool(PlanQuestion, "Plan", (Plan,), _plan)
 
 
 class ToolError(UserError):

@@ -67,7 +67,7 @@ class PriceList:
 
 def read_prices(files: Iterable[str]) -> PriceList:
     """The types of all files, with NodePools and NodeOverlays applied. Raises PriceError."""
-    types, pools, overlays = list[InstanceType](), list[Mapping[str, Any]](), list[Mapping[str, Any]]()
+    entries: list[tuple[str, dict[str, Any]]] = []
     for file in files:
         try:
             with open(file, encoding="utf-8") as opened:
@@ -76,12 +76,20 @@ def read_prices(files: Iterable[str]) -> PriceList:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise PriceError(f"{file}: {reason}") from None
         with located(file, PriceError):
-            for entry in _csv(text) if file.endswith(".csv") else _documents(text):
-                kind = entry[1].get("kind")
-                if kind in ("NodePool", "NodeOverlay"):
-                    (pools if kind == "NodePool" else overlays).append(entry[1])
-                else:
-                    types.append(_type(*entry))
+            found = _csv(text) if file.endswith(".csv") else _documents(text)
+            entries += [(f"{file}: {where}", entry) for where, entry in found]
+    return listed_prices(entries)
+
+
+def listed_prices(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> PriceList:
+    """The types of these entries, each with where it stands, as those of a file in YAML. Raises PriceError."""
+    types, pools, overlays = list[InstanceType](), list[Mapping[str, Any]](), list[Mapping[str, Any]]()
+    for where, entry in entries:
+        kind = entry.get("kind")
+        if kind in ("NodePool", "NodeOverlay"):
+            (pools if kind == "NodePool" else overlays).append(entry)
+        else:
+            types.append(_type(where, entry))
     names = [each.name for each in types]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise PriceError(*(f"type {name!r} is listed more than once" for name in twice))
