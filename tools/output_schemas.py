@@ -11,6 +11,7 @@ from typing import Any
 
 from kubesched.ask.answers import PARTS
 from kubesched.ask.output import schema_of
+from kubesched.ask.shadow_report import ShadowReport
 from kubesched.planning.plan import Plan
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
@@ -18,7 +19,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 
 def schemas() -> dict[str, str]:
     """The text of each file, by its name."""
-    every = {**PARTS, "Plan": (Plan,)}
+    every = {**PARTS, "Plan": (Plan,), "ShadowReport": (ShadowReport,)}
     return {f"{kind.lower()}.json": _text(schema_of(kind, parts)) for kind, parts in every.items()}
 
 

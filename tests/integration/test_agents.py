@@ -17,6 +17,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
+from tests.integration.live_cluster import wait_until
 from tests.running_sandbox import Sandbox, running_sandbox
 
 from kubesched.api.kinds import NODES, PODS
@@ -35,7 +36,12 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         write_kubeconfig(running.kubeconfig, kubeconfig(running.server.url))
         pod = {"metadata": {"name": "tall"}, "spec": {"containers": [{**TALL, "image": "i"}]}}
         running.call(lambda api: api.create(PODS, "default", pod))
+        wait_until(lambda: _conditions(running), "its first attempt written down: from here on nothing changes it")
         yield running
+
+
+def _conditions(sandbox: Sandbox) -> Any:
+    return sandbox.call(lambda api: api.get(PODS, "default", "tall")["status"].get("conditions"))
 
 
 def talk(sandbox: Sandbox, conversation: Callable[[Client], Awaitable[None]], *options: str) -> None:
@@ -72,6 +78,7 @@ def test_an_agent_asks_every_question_and_the_answers_are_as_their_schemas_say(s
         "place": {"pods": [pod]},
         "capacity": {"pod": pod, "most": 30},
         "what_if": {"drain": ["node-0"]},
+        "plan": {"goal": "free", "nodes": 2},
         "snapshot": {},
     }
     said: dict[str, str] = {}
@@ -99,6 +106,7 @@ def test_an_agent_asks_every_question_and_the_answers_are_as_their_schemas_say(s
     assert "1 of 1 pod find a node among 4" in said["place"]
     assert "30 or more more of default/p fit on 4 nodes" in said["capacity"]
     assert "With drain node-0:" in said["what_if"]
+    assert "To free 2 nodes: found.\n2 nodes freed (free then: " in said["plan"]
     assert "4 nodes (" in said["snapshot"]
     assert "1 pending" in said["snapshot"]
 
@@ -110,6 +118,8 @@ def test_a_mistake_is_an_error_with_its_place_and_nothing_ends(sandbox: Sandbox)
             ("explain", {}, "missing required field `pod`"),
             ("capacity", {"pod": "default/tall", "most": 0}, "$.most"),
             ("what_if", {"drain": ["nowhere"]}, "drain[0]"),
+            ("plan", {"goal": "free", "nodes": 9}, "there are only 4 such nodes"),
+            ("plan", {"goal": "pool", "prices": [{"type": "large"}]}, "prices[0]: cpu is missing"),
             ("scale", {}, "there is no tool 'scale'"),
         ):
             found = await client.call_tool(name, arguments)
@@ -173,12 +183,15 @@ def test_over_http_only_the_token_lets_in_and_nothing_is_written(sandbox: Sandbo
 
 
 def test_files_are_a_cluster_too() -> None:
-    shop = Path(__file__).parents[2] / "examples" / "shop"
-    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "-f", str(shop)])
+    examples = Path(__file__).parents[2] / "examples" / "planning"
+    files = [part for name in ("cluster.yaml", "training.yaml") for part in ("-f", str(examples / name))]
+    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], *files], env={**os.environ})
 
     async def run() -> None:
         async with Client(server) as client:
             found = await client.call_tool("pending", {"remedies": False})
             assert found.structured_content["cluster"]["source"] == "files"
+            planned = await client.call_tool("plan", {"goal": "fit", "target": "job/train"})
+            assert "2 moves in 1 wave, 2 pending pods placed.\nIt comes to 2 moves; no plan does" in said_in(planned)
 
     asyncio.run(run())

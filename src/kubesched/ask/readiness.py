@@ -136,6 +136,9 @@ class _Look:
         single = [pod.key for pod in self.leaving if self._siblings[_owner(pod)] == 1]
         if single:
             yield _risk("replicas", listed(single), "the only replica: there is an interruption", "scale up first")
+        if scratch := [pod.key for pod in self.leaving if pod.spec.has_local_data]:
+            text = "data in an emptyDir or a hostPath stays behind, and kubectl drain asks for --delete-emptydir-data"
+            yield _risk("local-data", listed(scratch), text, "see that it can be lost")
         volumes = {obj.name for obj in self._objects if isinstance(obj, PersistentVolume) and _is_local(obj)}
         known = (obj for obj in self._objects if isinstance(obj, PersistentVolumeClaim))
         local = {claim.key for claim in known if claim.spec.volume_name in volumes}
@@ -148,9 +151,11 @@ class _Look:
 
     def gates(self) -> Iterator[ReadinessFinding]:
         """Workloads that make their pods anew with a gate, which somebody has to lift."""
-        leaving = {pod.metadata.controller.name for pod in self.leaving if pod.metadata.controller is not None}
+        owners = set(map(_owner, self.leaving))
         for obj in self._objects:
-            if isinstance(obj, PodWorkload) and obj.name in leaving and obj.spec.template.spec.scheduling_gates:
+            if not isinstance(obj, PodWorkload) or f"{obj.namespace}/{type(obj).__name__}/{obj.name}" not in owners:
+                continue
+            if obj.spec.template.spec.scheduling_gates:
                 gates = listed([gate.name for gate in obj.spec.template.spec.scheduling_gates])
                 subject = f"{obj.namespace}/{type(obj).__name__.lower()}/{obj.name}"
                 yield _risk("gate", subject, f"new pods wait for their gates: {gates}", "see that somebody lifts them")

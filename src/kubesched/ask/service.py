@@ -59,7 +59,7 @@ class QueryService:
         self.objects = RequestObjects(cluster)
         self._stands_still = stands_still
         self._timeout = timeout
-        self._slow_timeout = slow_timeout
+        self.slow_timeout = slow_timeout
         self.most_waiting = most_waiting
         self._clock = clock
         self._waiting = 0
@@ -92,7 +92,7 @@ class QueryService:
 
     def is_late(self) -> Callable[[], bool]:
         """Whether a slow question that is asked now takes too long: for what has an answer all the same."""
-        deadline = self._clock() + self._slow_timeout
+        deadline = self._clock() + self.slow_timeout
         return lambda: self._clock() > deadline
 
     async def ask_copy(self, question: Callable[[ClusterModel], T], *, is_read_only: bool = False) -> T:
@@ -142,7 +142,7 @@ class QueryService:
         """
         if self._waiting >= self.most_waiting:
             raise BusyError(f"{self._waiting} questions are under way, which is all there may be")
-        check_time = self._time_check(self._slow_timeout)
+        check_time = self._time_check(self.slow_timeout)
         self._waiting += 1
         try:
             async with self._turn:

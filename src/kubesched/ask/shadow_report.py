@@ -29,7 +29,7 @@ class ShadowReport:
     plugins: dict[str, int]
     workloads: dict[str, int]
     days: dict[str, Counts]
-    """Judgements by day, in UTC."""
+    """Judgements by day, in UTC, of the last month."""
     examples: tuple[dict[str, Any], ...]
     """The latest pods that differ."""
 

@@ -144,11 +144,15 @@ async def _serve(
 def cluster_and_feed(
     source: ClusterSource, config: SchedulerConfig
 ) -> tuple[ClusterModel, AbstractAsyncContextManager[ClusterFeed]]:
-    """The cluster, and what keeps it current. Of equals the first is chosen: a question has one answer."""
+    """The cluster, and what keeps it current. Of equals the first is chosen: a question has one answer.
+
+    Of files workloads have made their pods, as for the commands; of a live cluster that is for its controllers.
+    """
     live = source.live
     objects = manifests_of(source, config, workloads=True).objects if live is None else ()
     budget = Budget(time.thread_time, limit=LIMIT)
-    cluster = ClusterModel(objects, config.settings, profiles=config.profiles, draw=lambda among: 0, budget=budget)
+    make = ClusterModel.with_missing_pods if live is None else ClusterModel
+    cluster = make(objects, config.settings, profiles=config.profiles, draw=lambda among: 0, budget=budget)
     if live is None:
         return cluster, nullcontext(Files(source.origin))
     garbage.collect_seldom()

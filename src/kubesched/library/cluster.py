@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
+
+import msgspec
 
 from kubesched.api.errors import UserError
 from kubesched.api.meta import KubeObject
@@ -43,10 +46,14 @@ from kubesched.library.results import (
     ExplanationResult,
     PendingResult,
     PlacementResult,
+    PlanResult,
     SimulationResult,
     WhatIfResult,
 )
 from kubesched.library.scheduler_options import SchedulerOptions, registry_of, settings_of
+from kubesched.planning.emptying import PlanSearch
+from kubesched.planning.prices import read_prices
+from kubesched.planning.question import PlanQuestion, plan_for
 from kubesched.simulate.cluster import ClusterModel, profiles_of
 from kubesched.simulate.manifests import load
 from kubesched.simulate.placement import PlacementReport, by_outcome, capacity, model_of, schedule
@@ -144,6 +151,7 @@ class Cluster:
         self._plugins = registry_of(scheduler)
         self._model = ClusterModel.with_missing_pods(objects, settings, seed=self._seed, plugins=self._plugins)
         self._reading: ClusterReading | None = None
+        self._read_at = datetime.now(UTC).isoformat(timespec="seconds")
         self.notes: tuple[str, ...] = ()
         """What answers rest on: whose configuration it is, and which kinds could not be read, with what follows."""
         self.state = self._model.state
@@ -228,6 +236,38 @@ class Cluster:
         asked += [UpgradeNodes(tuple(map(str, _listed(upgrade))))] if upgrade else []
         found = what_if(self.objects, self.configuration, [*asked, *edits], seed=self._seed, plugins=self._plugins)
         return WhatIfResult(found.difference)
+
+    def plan(
+        self,
+        goal: str,
+        target: str = "",
+        *,
+        prices: str | Path | Sequence[str | Path] = (),
+        nodes: int = 1,
+        pool: str = "",
+        selector: str = "",
+        domain: str = "",
+        max_moves: int | None = None,
+        save: float | None = None,
+        exempt: str | Sequence[str] = (),
+        delete_emptydir_data: bool = False,
+    ) -> PlanResult:
+        """What to move or to buy, in which order, and how far from the best possible that is. Needs the extra `plan`.
+
+        `goal` is `free` (empty `nodes` nodes of a `pool` or with the labels of `selector`, or whole values of the label
+        `domain`, with `max_moves`), `fit` (make room for the pods of `target`, or for all that wait), `consolidate`
+        (`save` percent), `pool` (the cheapest nodes to buy) or `queue`; `prices` names files. Raises UserError.
+        """
+        asked = {"goal": goal, "target": target, "nodes": nodes, "pool": pool, "selector": selector, "domain": domain}
+        asked |= {"maxMoves": max_moves, "save": save, "exempt": [str(each) for each in _listed(exempt)]}
+        try:
+            question = msgspec.convert({**asked, "deleteEmptydirData": delete_emptydir_data}, PlanQuestion)
+        except msgspec.ValidationError as error:
+            raise UserError(f"plan: {error}") from None
+        listed = read_prices(map(str, _listed(prices))) if question.needs_prices else None
+        copy, search = self._model.copy(self.objects), PlanSearch(effort=question.effort, seed=self._seed)
+        found = plan_for(copy, question, search, prices=listed, observed_at=self._read_at)
+        return PlanResult(found, self._model)
 
     def simulate(self, *, config: str | Path = "", seed: int | None = None) -> SimulationResult:
         """All pods and workloads in virtual time, to the end, with preemption. Raises UserError."""

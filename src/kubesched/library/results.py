@@ -14,9 +14,14 @@ from kubesched.ask import html as pages
 from kubesched.ask.answers import Skipped, Summary, answer
 from kubesched.ask.explain import ExplainedPod, ExplanationFindings
 from kubesched.ask.explain.explanation import Explanation, NodeScore, NodeVerdict
+from kubesched.ask.output import document
 from kubesched.ask.pending import PendingPods
 from kubesched.ask.remedies import Remedies
 from kubesched.ask.what_if.answer import WhatIfAnswer
+from kubesched.planning.page import plan_page
+from kubesched.planning.plan import Plan, PlanOutcome
+from kubesched.planning.script import script_of
+from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import CapacityAnswer, PlacementReport
 from kubesched.simulate.report import Comparison, SimulationReport, figures_of
 
@@ -77,6 +82,8 @@ COLUMNS = {
     "pods": ["pod", "priority", "node", "score", "feasible", "message"],
     "capacity": ["node", "copies"],
     "changes": ["pod", "change", "from_node", "to_node", "reason"],
+    "steps": ["wave", "pod", "step", "from_node", "to_node"],
+    "nodes_planned": ["node", "fate", "type", "count", "price"],
     "stories": ["pod", "priority", "arrived", "placed", "finished", "evicted", "attempts", "node", "message"],
     "timeline": ["time", "running", "pending", "placed", "resource", "requested"],
     "policies": ["policy", "figure", "value"],
@@ -245,6 +252,41 @@ class WhatIfResult(Result):
 
     def page(self) -> str:
         return pages.what_if_page(self.answer, made=_now())
+
+
+class PlanResult(Result):
+    """What to do, in waves, and how far from the best possible it is."""
+
+    def __init__(self, plan: Plan, cluster: ClusterModel) -> None:
+        self.plan = plan
+        self._cluster = cluster
+
+    @property
+    def reaches_goal(self) -> bool:
+        return self.plan.outcome is PlanOutcome.FOUND
+
+    @property
+    def reason(self) -> str:
+        """Why it is impossible, partial or unchanged; else empty."""
+        return self.plan.reason
+
+    def to_dict(self) -> dict[str, Any]:
+        return document("Plan", self.plan)
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        plan, steps = self.plan, list[tuple[Any, ...]]()
+        steps += [(each.wave, each.pod, "moved", each.from_node, each.to_node) for each in plan.moves]
+        steps += [(each.wave, each.pod, "placed", "", each.node) for each in plan.placements]
+        steps += [(None, pod, "waits", "", "") for pod in plan.waiting]
+        nodes = [(each.name, each.fate.value, each.type, each.count, each.price) for each in plan.nodes]
+        return {"steps": steps, "nodes_planned": nodes}
+
+    def page(self) -> str:
+        return plan_page(self.plan, self._cluster)
+
+    def script(self) -> str:
+        """For kubectl: what `-o sh` of the command prints."""
+        return script_of(self.plan, self._cluster)
 
 
 class SimulationResult(Result):

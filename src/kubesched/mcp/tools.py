@@ -21,6 +21,9 @@ from kubesched.framework.errors import PluginError
 from kubesched.mcp.bounds import TRUNCATED, bounded
 from kubesched.mcp.overview import ClusterOverview, overview
 from kubesched.mcp.words import in_words
+from kubesched.planning.plan import Plan
+from kubesched.planning.question import PlanQuestion
+from kubesched.planning.solver import is_installed
 from kubesched.serve.questions import CapacityQuestion, ExplainQuestion, FitQuestion, answer_to, name_pods
 
 PATIENCE = 60.0
@@ -93,7 +96,9 @@ TOOLS = {
     "what_if": Tool(WhatIfQuestion, "WhatIf", PARTS["WhatIf"], answer_to),
     "snapshot": Tool(SnapshotQuestion, "ClusterOverview", (ClusterOverview,), _snapshot),
 }
-"""By name. A further question, such as a plan, is a further row."""
+"""By name. A further question is a further row."""
+if is_installed():
+    TOOLS["plan"] = Tool(PlanQuestion, "Plan", (Plan,), answer_to)
 
 
 class ToolError(UserError):

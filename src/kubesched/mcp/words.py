@@ -105,6 +105,33 @@ def _what_if(it: Document) -> Iterator[str]:
             yield f"{name} requested: {share['before']:.0%} before, {share['after']:.0%} after."
 
 
+def _plan(it: Document) -> Iterator[str]:
+    reason = f": {it['reason']}" if it.get("reason") else ""
+    yield f"To {it['goal']}: {it['outcome']}{reason}."
+    fates: dict[str, int] = {}
+    for node in it["nodes"]:
+        fates[node["fate"]] = fates.get(node["fate"], 0) + node["count"]
+    names = [node["name"] for node in it["nodes"] if node["fate"] == "freed"]
+    done = [f"{counted(number, 'node')} {fate}" for fate, number in fates.items()]
+    waves = max((move["wave"] for move in it["moves"]), default=0)
+    done += [f"{counted(len(it['moves']), 'move')} in {counted(waves, 'wave')}"] if waves else []
+    done += [f"{counted(len(it['placements']), 'pending pod')} placed"] if it["placements"] else []
+    done += [f"{len(it['waiting'])} left waiting"] if it["waiting"] else []
+    if done:
+        yield f"{', '.join(done)}{f' (free then: {listed(names)})' if names else ''}."
+    bound = it.get("bound")
+    if bound:
+        yield f"It comes to {it['value']:.6g} {bound['unit']}; no plan does better than {bound['value']:.6g}."
+    if "costBefore" in it and "costAfter" in it:
+        yield f"An hour costs {it['costBefore']:.4g} before, {it['costAfter']:.4g} after."
+    for move in it["moves"][:_MOST]:
+        yield f"- wave {move['wave']}: {move['pod']} from {move['fromNode']} to {move['toNode']}"
+    for each in it["placements"][:_MOST]:
+        yield f"- {each['pod']} on {each['node']}"
+    if (it.get("check") or {}).get("needsNominations"):
+        yield "Pods have to be nominated to their nodes: `kubesched plan ... -o sh` does."
+
+
 def _overview(it: Document) -> Iterator[str]:
     cordoned = f", {it['unschedulableNodes']} cordoned" if it["unschedulableNodes"] else ""
     pools = ", ".join(f"{name or 'no pool'} {count}" for name, count in list(it["pools"].items())[:_MOST_GROUPS])
@@ -120,5 +147,6 @@ _WORDS: dict[str, Callable[[Document], Iterator[str]]] = {
     "Capacity": _capacity,
     "WhatIf": _what_if,
     "ClusterOverview": _overview,
+    "Plan": _plan,
 }
 """By kind of document. They read the whole answer, before it is cut."""

@@ -43,8 +43,10 @@ class ShadowLedger(msgspec.Struct, rename="camel"):
     since: float = 0.0
     """Seconds since 1970; 0 before the first judgement."""
     until: float = 0.0
+    counts: Counts = {}
+    """By judgement, since the beginning, as are all but the hours."""
     hours: dict[str, Counts] = {}
-    """By the beginning of the hour, in seconds since 1970."""
+    """The latest, by the beginning of the hour, in seconds since 1970."""
     causes: dict[str, Counts] = {}
     """By cause, then by judgement; those of `plugins` and `workloads` likewise."""
     plugins: dict[str, Counts] = {}
@@ -55,6 +57,7 @@ class ShadowLedger(msgspec.Struct, rename="camel"):
     def add(self, example: DifferingPod, *, agrees: bool, cause: str, plugin: str, workload: str) -> None:
         """Count a judgement."""
         self.since, self.until = self.since or example.at, max(self.until, example.at)
+        self.counts[example.judgement] = self.counts.get(example.judgement, 0) + 1
         hour = str(int(example.at // HOUR) * HOUR)
         _count(self.hours, hour, example.judgement)
         while len(self.hours) > MOST_HOURS:
@@ -65,15 +68,6 @@ class ShadowLedger(msgspec.Struct, rename="camel"):
         _count(self.causes, _known(self.causes, cause or example.why), example.judgement)
         _count(self.plugins, _known(self.plugins, plugin or OTHERS), example.judgement)
         self.examples = [*self.examples, example][-MOST_EXAMPLES:]
-
-    @property
-    def counts(self) -> Counts:
-        """By judgement, over all hours."""
-        total: Counts = {}
-        for counts in self.hours.values():
-            for judgement, count in counts.items():
-                total[judgement] = total.get(judgement, 0) + count
-        return total
 
 
 def _known(names: Iterable[str], name: str) -> str:

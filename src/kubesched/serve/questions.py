@@ -22,7 +22,8 @@ from kubesched.ask.targets import QuestionRequest
 from kubesched.ask.trial import Trial, fit
 from kubesched.ask.what_if.what_if import WhatIfQuestion
 from kubesched.planning.plan import Plan
-from kubesched.serve.plans import PlanQuestion, plan_now
+from kubesched.planning.question import PlanQuestion
+from kubesched.serve.plans import plan_now
 from kubesched.simulate.placement import PodPlacement, UnplacedPod, capacity, model_of
 
 MOST_PODS = 10_000

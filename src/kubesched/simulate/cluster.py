@@ -97,12 +97,22 @@ class ClusterModel:
         seed: int = 0,
         plugins: Registry | None = None,
         profiles: Mapping[str, Profile] | None = None,
+        draw: Callable[[int], int] | None = None,
+        budget: Budget | None = None,
     ) -> ClusterModel:
         """The cluster once controllers have made the pods that workloads lack; those are pending."""
         given = tuple(objects)
         expansion = expand(given, job_groups=configuration.features.job_groups)
         pods = [pod for series in expansion.series for pod in series.pods]
-        made = cls([*expansion.objects, *pods], configuration, seed=seed, plugins=plugins, profiles=profiles)
+        made = cls(
+            [*expansion.objects, *pods],
+            configuration,
+            seed=seed,
+            plugins=plugins,
+            profiles=profiles,
+            draw=draw,
+            budget=budget,
+        )
         made.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, PodWorkload)}
         made.given, made._has_missing_pods = given, True
         return made

@@ -23,11 +23,18 @@ def sources_of(paths: Iterable[str], say: Say) -> list[str]:
         if path in ("-", "") or not directory.is_dir():
             found[path] = None
             continue
-        files = sorted(str(file) for file in directory.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+        files = [str(file) for file in files_below(directory) if file.is_file()]
         if not files:
             say(f"{path}: no manifests in this directory (looked for {', '.join(SUFFIXES)})")
         found.update(dict.fromkeys(files))
     return list(found)
+
+
+def files_below(directory: Path) -> list[Path]:
+    """All that may hold manifests, but for what is hidden: in the volume of a ConfigMap every file is there twice, once
+    by its name and once in a hidden folder."""
+    found = (file for file in directory.rglob("*") if file.suffix in SUFFIXES)
+    return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(directory).parts))
 
 
 def bytes_of(source: str, say: Say) -> bytes | None:

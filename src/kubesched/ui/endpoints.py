@@ -197,7 +197,8 @@ async def what_if_page(request: web.Request) -> web.Response:
 async def plan(request: web.Request) -> web.Response:
     """A plan, and the map wave by wave. Changes nothing."""
     service = await _service(request)
-    from kubesched.serve.plans import PlanQuestion, plan_now  # a scheduler at work has no service, and no plans
+    from kubesched.planning.question import PlanQuestion  # a scheduler at work has no service, and no plans
+    from kubesched.serve.plans import plan_now
     from kubesched.ui.model.plan import plan_view
 
     question, group = await read_body(request, PlanQuestion), request.query.get("group", "")

@@ -106,6 +106,21 @@ def test_what_is_at_risk_blocks_only_with_strict(tmp_path: Path) -> None:
     assert run(tmp_path, objects, "drain", "a", "--strict").exit_code == 1
 
 
+def test_data_that_a_drain_would_delete_is_a_risk(tmp_path: Path) -> None:
+    volumes = [{"name": "scratch", "emptyDir": {}}]
+    found = findings(tmp_path, [*HEALTHY, pod("web-3", "a", owner="web", volumes=volumes)], "drain", "a")
+    severity, said = found["local-data"]
+    assert severity == "risk"
+    assert said.startswith("default/web-3: data in an emptyDir or a hostPath stays behind")
+    assert "local-data" not in findings(tmp_path, HEALTHY, "drain", "a")
+
+
+def test_a_gate_of_a_workload_elsewhere_is_none_here(tmp_path: Path) -> None:
+    elsewhere = replica_set("web", 1, schedulingGates=[{"name": "example.com/wait"}])
+    elsewhere["metadata"]["namespace"] = "other"
+    assert "gate" not in findings(tmp_path, [*HEALTHY, elsewhere], "drain", "a")
+
+
 def test_an_upgrade_with_a_surge_finds_room_that_a_drain_does_not(tmp_path: Path) -> None:
     full = [node("a", "2"), replica_set("web", 2), pod("web-1", "a", owner="web"), pod("web-2", "a", owner="web")]
     assert "room" in findings(tmp_path, full, "drain", "a")

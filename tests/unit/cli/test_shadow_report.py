@@ -90,4 +90,5 @@ def test_a_ledger_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(each) for each in (ledger.hours, ledger.examples)] == [3, 3]
     assert set(ledger.causes) == {"cause 0", "cause 1", "cause 2", "others"}
     assert ledger.workloads["others"] == {"rejected": 7}
+    assert ledger.counts == {"rejected": 10}  # of all the time that the causes are of
     assert str(int((MONDAY + 9 * 3_600) // 3_600) * 3_600) in ledger.hours

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ from kubesched.ask.answers import PARTS
 from kubesched.ask.output import schema_of
 from kubesched.cli.main import main
 from kubesched.library import results
+from kubesched.planning.plan import Plan
 from kubesched_sandbox.http import kubeconfig, write_kubeconfig
 
 ROOT = Path(__file__).parents[3]
 SHOP = ROOT / "examples" / "shop"
+PLANNING = ROOT / "examples" / "planning"
+GANG = ("-f", str(PLANNING / "cluster.yaml"), "-f", str(PLANNING / "training.yaml"))
 BIG = make_pod("big").requests(cpu="3")
 
 
@@ -37,12 +41,13 @@ def answers(cluster: Cluster) -> dict[str, Result]:
         "Placement": cluster.place(),
         "Capacity": cluster.capacity("shop/checkout-canary", most=20),
         "WhatIf": cluster.what_if(drain="web-a1"),
+        "Plan": Cluster.from_files(PLANNING / "cluster.yaml").plan("free", nodes=2, pool="large"),
         "Simulation": cluster.simulate(),
         "Comparison": cluster.compare({"default": "", "again": ""}),
     }
 
 
-KINDS = ("Explanation", "PendingPods", "Placement", "Capacity", "WhatIf", "Simulation", "Comparison")
+KINDS = ("Explanation", "PendingPods", "Placement", "Capacity", "WhatIf", "Plan", "Simulation", "Comparison")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +59,7 @@ def answered(cluster: Cluster) -> dict[str, Result]:
 def test_an_answer_is_the_document_of_the_command(kind: str, answered: dict[str, Result]) -> None:
     document = answered[kind].to_dict()
     assert document["kind"] == kind
-    jsonschema.validate(document, schema_of(kind, PARTS[kind]))
+    jsonschema.validate(document, schema_of(kind, {**PARTS, "Plan": (Plan,)}[kind]))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -144,6 +149,33 @@ def test_changes_are_those_of_the_command() -> None:
         cluster.what_if(drain="nowhere")
     with pytest.raises(UserError, match=r"no such|there is no"):
         cluster.what_if(scale={"deployment/nothing": 3})
+
+
+def test_a_plan_is_that_of_the_command(tmp_path: Path) -> None:
+    pool = CliRunner().invoke(main, ["plan", "pool", *GANG, "--prices", str(PLANNING / "prices.csv"), "-o", "json"])
+    fit = CliRunner().invoke(main, ["plan", "fit", "job/train", *GANG, "-o", "json"])
+    cluster = Cluster.from_files(PLANNING / "cluster.yaml", PLANNING / "training.yaml")
+    for told, found in (
+        (pool, cluster.plan("pool", prices=PLANNING / "prices.csv")),
+        (fit, cluster.plan("fit", "job/train")),
+    ):
+        expected = json.loads(told.stdout)
+        assert {**found.to_dict(), "observedAt": ""} == {**expected, "observedAt": ""}
+        assert found.reaches_goal
+        assert len(found.tables()["steps"]) == len(expected["moves"]) + len(expected["placements"])
+    assert found.script().startswith("#!/bin/sh\n")
+
+
+def test_a_plan_that_makes_no_sense_is_refused() -> None:
+    cluster = Cluster.from_files(PLANNING / "cluster.yaml")
+    for goal, limits, why in (
+        ("fly", {}, "Invalid enum value 'fly'"),
+        ("free", {"nodes": 0}, r"\$\.nodes"),
+        ("free", {"selector": "="}, "expected KEY=VALUE"),
+        ("pool", {}, "price list has no types"),
+    ):
+        with pytest.raises(UserError, match=why):
+            cluster.plan(goal, **limits)  # type: ignore[arg-type]
 
 
 def test_a_configuration_is_a_text_or_a_file(tmp_path: Path) -> None:

@@ -56,6 +56,14 @@ def test_a_directory_is_searched_in_depth_and_in_order(tmp_path: Path) -> None:
     assert names(load([str(tmp_path)])) == ["n1", "shop/web"]
 
 
+def test_the_volume_of_a_config_map_has_its_files_once(tmp_path: Path) -> None:
+    (tmp_path / "..2026_11_18").mkdir()
+    (tmp_path / "..2026_11_18" / "x.yaml").write_text(POD)
+    (tmp_path / "..data").symlink_to("..2026_11_18")
+    (tmp_path / "x.yaml").symlink_to("..data/x.yaml")
+    assert names(load([str(tmp_path)])) == ["shop/web"]
+
+
 def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(POD)
     assert names(load([str(tmp_path), str(tmp_path / "a.yaml")])) == ["shop/web"]

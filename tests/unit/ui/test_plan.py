@@ -9,7 +9,8 @@ import pytest
 from tests.unit.ui.observing import service_of, still
 
 from kubesched.planning.plan import PlanOutcome
-from kubesched.serve.plans import PlanQuestion, plan_now
+from kubesched.planning.question import PlanQuestion
+from kubesched.serve.plans import plan_now
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.plan import PlanView, plan_view
 from kubesched.ui.views import PageViews

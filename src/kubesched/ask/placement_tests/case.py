@@ -15,9 +15,9 @@ from kubesched.api.quantity import QuantityText
 from kubesched.api.schema import Mistake, convert, described
 from kubesched.api.yaml import YamlError, documents
 from kubesched.ask.output import API_VERSION
+from kubesched.simulate.files import SUFFIXES, files_below
 
 KIND: Literal["PlacementTest"] = "PlacementTest"
-SUFFIXES = (".yaml", ".yml", ".json")
 Positive = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Labels = dict[str, str]
 
@@ -158,7 +158,7 @@ def read_cases(paths: list[str]) -> list[Case]:
 def _files(path: str, lines: list[str]) -> list[str]:
     if not Path(path).is_dir():
         return [path]
-    found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in SUFFIXES and _has_cases(file))
+    found = [str(file) for file in files_below(Path(path)) if _has_cases(file)]
     if not found:
         lines.append(f"{path}: no document of kind {KIND} in this directory (looked in {', '.join(SUFFIXES)})")
     return found
