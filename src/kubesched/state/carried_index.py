@@ -35,7 +35,7 @@ class MatchedTerms(NamedTuple):
 
 
 class _Ids:
-    """Of terms, each as often as it is meant; an array while nothing changes."""
+    """Ids of terms, each as often as it was added; kept as an array until the next change."""
 
     __slots__ = ("_array", "counts")
 
@@ -71,7 +71,7 @@ class CarriedIndex:
         self._places = TermPlaces()
         self._scopes: Rows = np.zeros(0, dtype=np.intp)
         self._topologies: Rows = np.zeros(0, dtype=np.intp)
-        """Of each group of terms that are alike."""
+        """The topology of each group of terms that are alike."""
         self._free_groups: list[int] = []
         self._of: dict[CarriedTerms, tuple[list[int], set[int]]] = {}
         """The ids of terms and groups."""
@@ -101,7 +101,7 @@ class CarriedIndex:
             self._places.give_back(self._alike[group][1])
         self._free_groups += groups
 
-    def that_mean(
+    def matching(
         self,
         labels: Mapping[str, str],
         namespace: str,
@@ -112,7 +112,7 @@ class CarriedIndex:
         about = self._places.topologies_among(topologies)
         if not about.any():
             return
-        looks_here = about[self._topologies] & self._places.that_look_into(namespace, namespace_labels)[self._scopes]
+        looks_here = about[self._topologies] & self._places.scopes_including(namespace, namespace_labels)[self._scopes]
         if not looks_here.any():
             return
         unmet = self._unmet.copy()

@@ -63,7 +63,7 @@ class Victims:
         self.leaves: Bool = (self.index >= 0) & (self.priority < cycle.priority)
         """The pods that are out: at first all of lower priority, in the end the victims."""
         self.breaks: Bool | None = None
-        """Who would break a disruption budget by leaving; they are put back before the others."""
+        """The pods whose eviction would break a disruption budget; they are put back before the others."""
         for column in np.flatnonzero(budgets.may_break_on(rows, cycle.state)).tolist():
             self._put_breaking_first(column, budgets)
 

@@ -51,7 +51,7 @@ class Candidate:
 
 
 def best_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Those that no question tells apart from the best."""
+    """The best candidate, and those that are equal to it in all five questions."""
     costs = [(candidate.cost, candidate) for candidate in candidates]
     lowest = min((cost for cost, _ in costs), default=None)
     return [candidate for cost, candidate in costs if cost == lowest]
@@ -82,7 +82,7 @@ class EvictionBudgets:
         return found
 
     def split(self, victims: Sequence[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
-        """Those whose going would break a budget, if all went in this order; and the others."""
+        """The pods whose eviction would break a budget, if all were evicted in this order; and the others."""
         left: dict[str, int] = {}
         breaking: list[PlacedPod] = []
         harmless: list[PlacedPod] = []

@@ -34,14 +34,14 @@ class RowCosts:
         """Up to where the logs of nodes and of nominated pods are followed."""
         self.budgets_version = 0
         self.of_one_pod: list[int] = []
-        """The row, if any, of which the pod that asked last was told what holds for no other."""
+        """The row, if any, whose entry holds only for the pod that asked last: it is nominated there."""
         self._known: Bool = np.zeros(size, dtype=np.bool_)
         self._why: Int32 = np.zeros(size, dtype=np.int32)
         """0 for candidates, -1 where nobody need leave, else the index of a status."""
         self._costs: Float = np.zeros((5, size), dtype=np.float64)
         """Whole numbers, too small to be rounded, and times."""
         self._victims: Int32 = np.full((4, size), -1, dtype=np.int32)
-        """Who must leave: indices in the table of pods, or -1."""
+        """The victims of each row: indices in the table of pods, or -1."""
         self._statuses: list[Status] = [NO_VICTIMS, NO_VICTIMS]
 
     def extend(self, size: int) -> None:
@@ -174,12 +174,12 @@ class Together:
         if len(unknown):
             self._costs.write(unknown, *_work_out(cycle, filters, budgets, ahead, unknown))
         self.rows = self._costs.candidates(rows)
-        """Those of the candidates."""
+        """The rows of the candidates."""
         self.failures = self._costs.failures(rows, cycle.state.nodes.names)
         self.best_rows: list[int] = self._costs.best(self.rows).tolist()
 
     def candidate(self, row: int) -> Candidate:
-        """Who must leave one of the rows. Once asked for it stays as it was, whatever changes."""
+        """The candidate of one row. Made once, and not changed when the state changes."""
         found = self._candidates.get(row)
         if found is None:
             found = self._candidates[row] = self._costs.candidate(row, self._pods)

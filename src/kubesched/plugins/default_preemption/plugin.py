@@ -1,4 +1,4 @@
-"""DefaultPreemption: finds the node where making room costs least, and says who would have to go."""
+"""DefaultPreemption: finds the node where making room costs least, and names the victims."""
 
 from __future__ import annotations
 

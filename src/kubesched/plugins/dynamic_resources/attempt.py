@@ -46,7 +46,7 @@ class ClaimAttempt:
     pod: Pod
     claims: list[ResourceClaim] = field(default_factory=list)
     consumers: list[ConsumerReference] = field(default_factory=list)
-    """For whom each of them is reserved: the pod, or its group if it is a claim of that."""
+    """The consumer that each claim is reserved for: the pod, or its group if it is a claim of the group."""
     group: PodGroup | None = None
     """The group of the pod, if groups have claims."""
     has_extended_claim: bool = False

@@ -112,7 +112,7 @@ def _of_group(
 
 
 def idle_of(claims: Sequence[ResourceClaim], uid: str) -> list[ResourceClaim]:
-    """Those that nobody uses, but perhaps who has this uid."""
+    """The claims that no pod uses, or only the pod with this uid."""
     return [claim for claim in claims if all(consumer.uid == uid for consumer in claim.status.reserved_for)]
 
 

@@ -1,4 +1,4 @@
-"""What may help a pod that found no place among others: company that comes or goes, nodes that change their domain."""
+"""Queueing hints of InterPodAffinity: pods that match a term come or go, nodes change their domain."""
 
 from __future__ import annotations
 

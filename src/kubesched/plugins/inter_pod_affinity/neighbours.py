@@ -1,4 +1,4 @@
-"""Whom affinity terms mean, and how many pods that matter to the incoming pod are in each domain of each topology."""
+"""Which pods affinity terms match, and how many that matter to the incoming pod are in each domain of each topology."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Meant(NamedTuple):
     topology_key: str
     terms: int
     weight: int
-    """Of all these terms together."""
+    """The sum of the weights of these terms."""
 
 
 def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[Meant]]:

@@ -105,7 +105,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def after_own_change(self, pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
         """The waiting pod tolerates more nodes, or is counted by other constraints of its own."""
         constraints = self._constraints.hard(Cycle(pod, state))
-        if old.spec.tolerations != new.spec.tolerations and any(each.honors_taints for each in constraints):
+        if old.spec.tolerations != new.spec.tolerations and any(constraint.honors_taints for constraint in constraints):
             return Hint.QUEUE
         return queue_if(any(_counts(constraint, old) != _counts(constraint, new) for constraint in constraints))
 

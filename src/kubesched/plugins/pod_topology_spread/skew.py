@@ -74,7 +74,7 @@ def skew_in_words(cycle: Cycle, asked: Iterable[Domains], node: NodeView) -> str
             said.append(f"lacks the label {constraint.topology_key}")
             continue
         counts = counts_of(cycle, domains)
-        pods = next((each.pods for each in counts.domains if each.domain == value), 0)
+        pods = next((domain.pods for domain in counts.domains if domain.domain == value), 0)
         if pods + constraint.selector.matches(cycle.pod.metadata.labels) - counts.fewest > constraint.max_skew:
             said.append(f"is in {value} with {pods} matching pods, {_others(counts, value)}")
     return "; ".join(said)
@@ -84,7 +84,7 @@ def _others(counts: SpreadCounts, value: str) -> str:
     limit = f"maxSkew {counts.max_skew} over {counts.topology_key}"
     if len(counts.domains) < counts.min_domains:
         return f"of {len(counts.domains)} domains where {counts.min_domains} are wanted: {limit}"
-    others = [each for each in counts.domains if each.domain != value]
+    others = [domain for domain in counts.domains if domain.domain != value]
     named = others if len(others) <= _MOST_NAMED else others[:1]
     texts = [f"{each.domain} has {each.pods}{f' ({each.remark})' if each.remark else ''}" for each in named]
     return f"{', '.join(texts)}: {limit}"

@@ -1,4 +1,4 @@
-"""Volumes that are there for the taking: by class and by where they can be reached, the smallest first."""
+"""Free volumes: by class and by where they can be reached, the smallest first."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class DeviceCounts:
         return capacity, in_use
 
     def _in_use(self, portion: _Portion, names: tuple[str, ...]) -> int:
-        """Who holds a share of a device counts as if it had all of it."""
+        """How many of the devices are in use. A claim with a share of a device counts as if it had all of it."""
         use = self._ledger.use_of(portion.pool)
         return sum(map(use.is_allocated, names))
 
@@ -223,8 +223,8 @@ class DeviceCounts:
         spec = slice_.spec
         pool = (spec.driver, spec.pool.name)
         if spec.per_device_node_selection:
-            return [_Portion(pool, Reach(one), (self._as_scored(spec.driver, one),)) for one in spec.devices]
-        return [_Portion(pool, Reach(spec), tuple(self._as_scored(spec.driver, one) for one in spec.devices))]
+            return [_Portion(pool, Reach(device), (self._as_scored(spec.driver, device),)) for device in spec.devices]
+        return [_Portion(pool, Reach(spec), tuple(self._as_scored(spec.driver, device) for device in spec.devices))]
 
     def _as_scored(self, driver: str, device: Device) -> tuple[str, DeviceKind]:
         """Scoring tells selectors nothing of a device but attributes and capacity; so to them none is shared."""
