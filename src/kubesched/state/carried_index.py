@@ -121,12 +121,12 @@ class CarriedIndex:
                 np.subtract.at(unmet, self._meeting[anchor].array, 1)
             if anchor in self._ruling_out:
                 unmet[self._ruling_out[anchor].array] = _NEVER
-        found = np.flatnonzero(unmet == 0)
-        if not len(found):
+        terms = np.flatnonzero(unmet == 0)
+        if not len(terms):
             return
-        found = found[looks_here[self._groups[found]]]
-        groups = self._groups[found]
-        numbers, weights = np.bincount(groups), np.bincount(groups, self._weights[found])
+        terms = terms[looks_here[self._groups[terms]]]
+        groups = self._groups[terms]
+        numbers, weights = np.bincount(groups), np.bincount(groups, self._weights[terms])
         for group in np.flatnonzero(numbers).tolist():
             yield MatchedTerms(*self._alike[group], int(numbers[group]), int(weights[group]))
 

@@ -75,11 +75,11 @@ class EvictionBudgets:
 
     def may_break_on(self, rows: Rows, state: ClusterState) -> Bool:
         """Rows with more guarded pods than a budget lets go: on all others no order of leaving can break one."""
-        found = np.zeros(len(rows), dtype=np.bool_)
+        may_break = np.zeros(len(rows), dtype=np.bool_)
         for budget, selector in self._guards:
             counter = state.matches.counter(frozenset((budget.namespace,)), selector)
-            found |= counter.counts[rows] > budget.status.disruptions_allowed
-        return found
+            may_break |= counter.counts[rows] > budget.status.disruptions_allowed
+        return may_break
 
     def split(self, victims: Sequence[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
         """The pods whose eviction would break a budget, if all were evicted in this order; and the others."""

@@ -54,8 +54,8 @@ class RowCosts:
         self._known[slice(None) if rows is None else rows] = False
 
     def unknown(self, rows: Rows) -> Rows:
-        found: Rows = rows[~self._known[rows]]
-        return found
+        unknown: Rows = rows[~self._known[rows]]
+        return unknown
 
     def write(self, rows: Rows, failures: list[tuple[Status, Rows]], victims: Victims) -> None:
         """What was found out about some rows: why not, and who must leave the others."""
@@ -73,12 +73,12 @@ class RowCosts:
         self._victims[ranks:, victims.rows] = -1
 
     def candidates(self, rows: Rows) -> Rows:
-        found: Rows = rows[self._why[rows] == _CANDIDATE]
-        return found
+        candidates: Rows = rows[self._why[rows] == _CANDIDATE]
+        return candidates
 
     def candidate(self, row: int, pods: PodTable) -> Candidate:
-        found = (pods.at[index] for index in self._victims[:, row].tolist() if index >= 0)
-        victims = sorted((pod for pod in found if pod is not None), key=lambda pod: pod.importance)
+        pods_there = (pods.at[index] for index in self._victims[:, row].tolist() if index >= 0)
+        victims = sorted((pod for pod in pods_there if pod is not None), key=lambda pod: pod.importance)
         return Candidate(row, tuple(victims), int(self._costs[0, row]))
 
     def best(self, candidates: Rows) -> Rows:
@@ -93,8 +93,8 @@ class RowCosts:
     def failures(self, rows: Rows, names: list[str]) -> list[tuple[Status, Rows]]:
         """Why the other rows are none, with the rows that share a reason."""
         why = self._why[rows]
-        found = [(self._statuses[i], rows[why == i]) for i in np.unique(why).tolist() if i > _CANDIDATE]
-        return found + [(no_victims(names[row]), np.array([row])) for row in rows[why == _NOT_NEEDED].tolist()]
+        failures = [(self._statuses[i], rows[why == i]) for i in np.unique(why).tolist() if i > _CANDIDATE]
+        return failures + [(no_victims(names[row]), np.array([row])) for row in rows[why == _NOT_NEEDED].tolist()]
 
     def _id_of(self, status: Status) -> int:
         if status not in self._statuses:
@@ -180,10 +180,10 @@ class Together:
 
     def candidate(self, row: int) -> Candidate:
         """The candidate of one row. Made once, and not changed when the state changes."""
-        found = self._candidates.get(row)
-        if found is None:
-            found = self._candidates[row] = self._costs.candidate(row, self._pods)
-        return found
+        candidate = self._candidates.get(row)
+        if candidate is None:
+            candidate = self._candidates[row] = self._costs.candidate(row, self._pods)
+        return candidate
 
 
 def _work_out(

@@ -180,13 +180,13 @@ def whole_units(victims: Iterable[PlacedPod], state: ClusterState) -> tuple[Plac
 
     The API of v1.36 had the field, and its scheduler did not heed it for single preemptors.
     """
-    found = {victim.pod.identity: victim for victim in victims}
-    for victim in list(found.values()):
+    leaving = {victim.pod.identity: victim for victim in victims}
+    for victim in list(leaving.values()):
         group = group_of(victim.pod, state)
         if group is None or group.is_alpha or not group.is_disrupted_as_one:
             continue
         for pod in state.groups.placed(group.key):
             other = state.placed(pod)
             if other is not None:
-                found.setdefault(pod.identity, other)
-    return tuple(found.values())
+                leaving.setdefault(pod.identity, other)
+    return tuple(leaving.values())

@@ -93,8 +93,8 @@ def _all_mean(facts: PodFacts, kind: TermKind, other: PodFacts | None) -> bool:
 
 def _anchors_of_all(facts: PodFacts, kind: TermKind) -> list[tuple[str, ...]]:
     """What one of must be among the labels of pods that all terms of a kind mean: some term's anchors will do."""
-    found = [list(anchors(term.selector)) for term in facts.terms_of(kind)]
-    return min(found, key=lambda of_term: (() in of_term, len(of_term)), default=[])
+    anchors_by_term = [list(anchors(term.selector)) for term in facts.terms_of(kind)]
+    return min(anchors_by_term, key=lambda of_term: (() in of_term, len(of_term)), default=[])
 
 
 def _domains_waited_for(pod: Pod, state: ClusterState) -> Iterator[Token]:

@@ -185,8 +185,8 @@ class NodeResourcesFit(
         for i in request.missing:
             if request.names[i] not in by_devices:
                 faults[(i + 1) >> 3] |= 1 << ((i + 1) & 7)
-        found = int.from_bytes(faults, "little")
-        return found | request.hopeless if found else 0
+        bits = int.from_bytes(faults, "little")
+        return bits | request.hopeless if bits else 0
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
         request = self._allocation.request_of(cycle)

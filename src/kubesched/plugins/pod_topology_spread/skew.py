@@ -66,18 +66,18 @@ def _why_closed(cycle: Cycle, rows: Bool) -> str:
 
 def skew_in_words(cycle: Cycle, asked: Iterable[Domains], node: NodeView) -> str:
     """Why constraints reject a node, as a phrase with the node as its subject."""
-    said = []
+    phrases = []
     for domains in asked:
         constraint = domains.constraint
         value = node.labels.get(constraint.topology_key)
         if value is None:
-            said.append(f"lacks the label {constraint.topology_key}")
+            phrases.append(f"lacks the label {constraint.topology_key}")
             continue
         counts = counts_of(cycle, domains)
         pods = next((domain.pods for domain in counts.domains if domain.domain == value), 0)
         if pods + constraint.selector.matches(cycle.pod.metadata.labels) - counts.fewest > constraint.max_skew:
-            said.append(f"is in {value} with {pods} matching pods, {_others(counts, value)}")
-    return "; ".join(said)
+            phrases.append(f"is in {value} with {pods} matching pods, {_others(counts, value)}")
+    return "; ".join(phrases)
 
 
 def _others(counts: SpreadCounts, value: str) -> str:

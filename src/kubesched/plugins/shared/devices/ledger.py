@@ -203,9 +203,9 @@ class Ledger:
             if gone is not None and _is_for_extended_resources(gone):
                 self._index(gone, is_there=gone is claim)
         self._count_claim(key)
-        for one in (before, claim):
-            if one is not None:
-                self._count_pending_of(one)
+        for version in (before, claim):
+            if version is not None:
+                self._count_pending_of(version)
 
     def _index(self, claim: ResourceClaim, *, is_there: bool) -> None:
         owner = claim.metadata.controller

@@ -299,9 +299,9 @@ class Search:
             return False
         amounts: Amounts | None = None
         if kind.frame.is_shared:
-            found = wanted.amounts(kind)
-            assert not isinstance(found, str)
-            amounts = found
+            taken = wanted.amounts(kind)
+            assert not isinstance(taken, str)
+            amounts = taken
             self._shared.setdefault(spot, []).append(amounts)
         else:
             self._taken[claim] |= 1 << spot
