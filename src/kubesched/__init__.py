@@ -1,6 +1,6 @@
 """kubesched: the Kubernetes scheduler, in Python.
 
-Same decisions as kube-scheduler v1.36, on a columnar engine that looks at every node.
+Same decisions as kube-scheduler, on a columnar engine that looks at every node.
 
     from kubesched import Cluster
 

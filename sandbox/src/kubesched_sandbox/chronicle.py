@@ -99,4 +99,6 @@ class Chronicle(SchedulerListener):
 def _disruption(pod: Object | None) -> str:
     """Why a pod is to leave; empty if it is not."""
     conditions = ((pod or {}).get("status") or {}).get("conditions") or ()
-    return next((str(each.get("reason")) for each in conditions if each.get("type") == "DisruptionTarget"), "")
+    return next(
+        (str(condition.get("reason")) for condition in conditions if condition.get("type") == "DisruptionTarget"), ""
+    )

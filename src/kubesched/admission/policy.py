@@ -207,7 +207,7 @@ def _fill_autoscaler(autoscaler: Object) -> None:
         for way, policies in _POLICIES.items():
             rules = filled(behavior, way)
             fill(rules, "selectPolicy", "Max")
-            fill(rules, "policies", [dict(each) for each in policies])
+            fill(rules, "policies", [dict(policy) for policy in policies])
 
 
 _POLICIES: dict[str, tuple[dict[str, Any], ...]] = {

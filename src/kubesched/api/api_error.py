@@ -72,7 +72,7 @@ def invalid(resource: Resource, name: str, mistakes: Sequence[Mistake]) -> ApiEr
     text = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
     qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     details = _details(resource, name, resource.kind)
-    listed = [{"reason": each.reason, "message": each.problem, "field": each.path} for each in mistakes]
+    listed = [{"reason": mistake.reason, "message": mistake.problem, "field": mistake.path} for mistake in mistakes]
     message = f'{qualified} "{name}" is invalid: {text}'
     return ApiError(422, "Invalid", message, {**details, "causes": listed}, mistakes=mistakes)
 

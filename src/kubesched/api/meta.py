@@ -85,7 +85,7 @@ class KubeObject(Record, frozen=True):
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
-    def is_merely_newer_than(self, known: KubeObject) -> bool:
+    def only_version_differs(self, known: KubeObject) -> bool:
         """Whether nothing that a scheduler reads is different, but for the version."""
         version = self.metadata.resource_version
         return self == replace(known, metadata=replace(known.metadata, resource_version=version))

@@ -127,7 +127,7 @@ def read_policy(text: str, *, source: str) -> Policy:
     ]
     fields = {name: each for name, each in value.items() if name not in ("apiVersion", "kind")}
     if isinstance(fields.get("extenders"), list):
-        fields["extenders"] = [_respelled(each, ExtenderConfig) for each in fields["extenders"]]
+        fields["extenders"] = [_respelled(extender, ExtenderConfig) for extender in fields["extenders"]]
     policy, faults = convert(fields, Policy, unknown="error", hooks={Duration: _nanoseconds})
     if policy is None or mistakes or faults:
         raise UnreadableConfigError(mistakes + faults, source)

@@ -69,7 +69,7 @@ class ClientObserver:
         """One more call (`pod_binding`, `pod_status_patch`) is under way, or one less."""
 
     def wrote(self, call: str, result: str, seconds: float) -> None:
-        """Such a call ended with `success` or `error`."""
+        """A call that `writing` was told of ended with `success` or `error`."""
 
 
 class LiveClient(ClusterClient):
@@ -197,7 +197,7 @@ class LiveClient(ClusterClient):
         answer: Awaitable[object],
         is_done_after_all: Callable[[KubeError], Awaitable[bool]] | None = None,
     ) -> None:
-        """Whether an error leaves it undone may be asked, which is not measured."""
+        """Make the call, and measure it. Finding out what became of it after an error is not measured."""
         observer = self._observer
         started, result = observer.now(), "error"
         observer.writing(call, 1)

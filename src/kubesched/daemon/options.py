@@ -275,7 +275,7 @@ def _spelled(flag: Flag) -> str:
 
 
 def _default(flag: Flag) -> str:
-    """Defaults that mean nothing in particular are not worth a word."""
+    """The default as usage shows it; empty for zero values, as pflag does."""
     shown = flag.type.show(getattr(Options(), flag.field))
     if flag.name == "version" or shown in ("", "false", "0") or (shown == "[]" and flag.type.name == "strings"):
         return ""

@@ -53,6 +53,17 @@ FLUSH_WITHIN = 3.0
 log = Log(__name__)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClusterWatch:
+    """How a replica follows the cluster."""
+
+    informers: Informers
+    handling: ObjectHandling
+    comparer: CacheComparer
+    starts_late: bool
+    """Whether it begins only when it is the replica's turn."""
+
+
 @dataclass(eq=False, kw_only=True)
 class Replica:
     """A scheduler and everything that it needs on a live cluster. It has an event loop to itself."""
@@ -60,9 +71,7 @@ class Replica:
     scheduler: Scheduler
     loop: SchedulingLoop
     events: EventRecorder
-    handling: ObjectHandling
-    informers: Informers
-    comparer: CacheComparer
+    watch: ClusterWatch
     stalls: Stalls
     extenders: Sequence[HTTPExtender]
     shadow: Shadow | None
@@ -70,8 +79,6 @@ class Replica:
     shadow_file: ShadowFile | None
     """Where what it found is kept."""
     tracing: Tracing | None
-    listens_late: bool
-    """Whether the cluster is followed only from when it is the replica's turn."""
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def stop(self) -> None:
@@ -82,18 +89,18 @@ class Replica:
         """Follow the cluster, write events, and compare the cache with the API server. For ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.events.run(), name="events")
-            tasks.create_task(self.comparer.run(), name="cache comparer")
+            tasks.create_task(self.watch.comparer.run(), name="cache comparer")
             tasks.create_task(self.stalls.run(), name="stalls")
-            if not self.listens_late:
-                tasks.create_task(self.informers.run(), name="informers")
+            if not self.watch.starts_late:
+                tasks.create_task(self.watch.informers.run(), name="informers")
 
     async def act(self) -> None:
         """It is our turn: schedule, or in shadow mode look on, until `stop`. `listen` must be running."""
         try:
             if self.shadow is not None:
                 await self._watch()
-            elif self.listens_late:
-                async with running(self.informers.run()):
+            elif self.watch.starts_late:
+                async with running(self.watch.informers.run()):
                     await self._schedule()
             else:
                 await self._schedule()
@@ -112,7 +119,7 @@ class Replica:
         Before the first decision everything is read anew: the last leader may have bound pods that the watch has
         not shown us yet.
         """
-        if not await _done_before(self._stopping, self.informers.catch_up()):
+        if not await _done_before(self._stopping, self.watch.informers.catch_up()):
             return
         garbage.freeze()
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
@@ -133,7 +140,7 @@ class Replica:
 
     async def _watch(self) -> None:
         """Shadow mode: only look, until `stop`."""
-        if await _done_before(self._stopping, self.informers.wait_synced()):
+        if await _done_before(self._stopping, self.watch.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
             keeping = contextlib.nullcontext() if self.shadow_file is None else running(self.shadow_file.run())
             async with keeping:
@@ -264,15 +271,17 @@ def build_replica(
         scheduler=scheduler,
         loop=loop,
         events=events,
-        handling=handling,
-        informers=informers,
-        comparer=comparer,
+        watch=ClusterWatch(
+            informers=informers,
+            handling=handling,
+            comparer=comparer,
+            starts_late=configuration.delay_cache_until_active and completed.elects,
+        ),
         stalls=stalls,
         extenders=extenders,
         shadow=shadow,
         shadow_file=shadow_file,
         tracing=tracing,
-        listens_late=configuration.delay_cache_until_active and completed.elects,
     )
 
 

@@ -65,7 +65,7 @@ class ShadowComparison:
     ours: str
     why: str
     cause: str = ""
-    """Who differs, in a few words: the same for pods that differ for the same reason."""
+    """What differs, in a few words: equal for pods that differ for the same reason."""
     their_node: Standing | None = None
     our_node: Standing | None = None
     """Both as they stand here; the latter is missing where no node fits, and both where pods agree."""
@@ -76,7 +76,7 @@ class ShadowComparison:
     said: str = ""
     """What the other scheduler had said of the pod while that waited."""
     plugin: str = ""
-    """Whose rejection or score makes the difference; empty where pods agree, or no plugin can be named."""
+    """The plugin whose rejection or score makes the difference; empty if there is none, or none can be named."""
     workload: str = ""
     """`namespace/type/name` of what made the pod; the pod itself where nothing did."""
 
@@ -314,7 +314,11 @@ def _standing(view: DecisionView, node: str) -> Standing:
 
 def _said_of(pod: Pod) -> str:
     """The last word of the other scheduler about a pod that it could not place at once."""
-    said = (each.message for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False")
+    said = (
+        condition.message
+        for condition in pod.status.conditions
+        if condition.type == "PodScheduled" and condition.status == "False"
+    )
     return next(said, "")[:_MOST_SAID]
 
 

@@ -84,7 +84,7 @@ class GroupJudge:
         mistake = messages.mistake_in(group, list(pods), (), self._state.features)
         if mistake is not None:
             return PlacingResult(None, mistake)
-        placed = profile.place(group, [Member(each) for each in pods])
+        placed = profile.place(group, [Member(pod) for pod in pods])
         profile.placer.undo(placed)
         return placed
 
@@ -95,7 +95,7 @@ class GroupJudge:
             return InGroup(within=None if ours.placement is None else ours.placement.nodes)
         decision = ours.decisions.get(pod.identity)
         node = decision.node if decision is not None else ""
-        found = next((each for each in self._placements(pod, group) if each.nodes[row]), None)
+        found = next((placement for placement in self._placements(pod, group) if placement.nodes[row]), None)
         if found is None:
             return InGroup("rejected", f"pod group {group.key}: {theirs} has no label {group.topology_key}", node)
         placer = self._profiles[pod.spec.scheduler_name].placer

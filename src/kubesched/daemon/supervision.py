@@ -152,7 +152,7 @@ log = Log(__name__)
 
 
 class Supervisor:
-    """Nothing here ever waits for the thread that schedules, but for its end."""
+    """The lease, the endpoints and the signals. It never waits for the thread that schedules, but for its end."""
 
     def __init__(
         self,
@@ -233,14 +233,14 @@ class Supervisor:
 
     def _served(self, set_verbosity: Callable[[int], None]) -> Served:
         replica, settings, elector = self._replica, self._settings, self._elector
-        scheduler, informers = replica.scheduler, replica.informers
+        scheduler, informers = replica.scheduler, replica.watch.informers
         lives = (thread_check(self._scheduling.silence),)
         leads = (HealthCheck("leaderElection", elector.check),) if elector is not None else ()
         synced = (
             shutdown_check(self._stopping.is_set),
             handlers_check(lambda: informers.have_synced),
             informers_check(informers.not_synced),
-            skipped_check(lambda: len(replica.handling.skipped) + informers.unreadable),
+            skipped_check(lambda: len(replica.watch.handling.skipped) + informers.unreadable),
         )
         dumps = {
             "queue": lambda: queue_dump(scheduler),
@@ -296,7 +296,7 @@ class Supervisor:
     def _dump(self) -> None:
         log.info("Dump of the queue", **queue_dump(self._replica.scheduler))
         log.info("Dump of the cache", nodes=state_dump(self._replica.scheduler))
-        self._replica.comparer.compare_soon()
+        self._replica.watch.comparer.compare_soon()
 
 
 async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Awaitable[None]]) -> None:

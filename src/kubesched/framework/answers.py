@@ -24,7 +24,7 @@ from kubesched.state.columns import Bool, Int32, Int64
 
 _BYTES_KEPT = 64 << 20
 _BYTES_PER_ANSWER = 4096
-"""What an answer costs besides, at most, if its key is an ordinary one."""
+"""Bytes that an answer takes beside its column, at most, if its key is an ordinary one."""
 _BYTES_OF_LARGE_KEYS = 1 << 20
 _FEW = 4
 """Up to so many rows are asked about one at a time, where a plugin can: NumPy takes longer to start than to work."""
@@ -107,17 +107,17 @@ def _ask_anew(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int) -> l
     Filters of node objects are asked for columns: a deleted node has no object.
     """
     if plugin.filter_reads.cluster in (Scope.NODE_OBJECT, Scope.OBJECTS):
-        found: list[int] = ask_for_ids(plugin, cycle, nodes).tolist()
-        return found
+        ids: list[int] = ask_for_ids(plugin, cycle, nodes).tolist()
+        return ids
     return ask_about_some(plugin, cycle, nodes, count)
 
 
 def ask_about_some(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int) -> list[int]:
-    """The same of so many nodes, mostly few."""
+    """Rejection ids of the first `count` nodes of a view: node by node if they are few and the plugin can."""
     if count <= _FEW and plugin.answers_both_ways:
         return [plugin.rejections.id_of(plugin.filter_node(cycle, nodes.view(i))) for i in range(count)]
-    found: list[int] = ask_for_ids(plugin, cycle, nodes).tolist()
-    return found
+    ids: list[int] = ask_for_ids(plugin, cycle, nodes).tolist()
+    return ids
 
 
 class AnswerCache:
@@ -219,7 +219,7 @@ def _recently_used() -> RecentlyUsed[Any]:
 
 
 def _sign(known: dict[Plugin, Signature], plugin: Plugin, reads: Reads, cycle: Cycle) -> Hashable:
-    """What the answers of the plugin go by; None if they are not kept."""
+    """The key of the plugin's answers about this pod; None if they are not kept."""
     if plugin.signs:
         return plugin.sign(cycle)
     signature = known.get(plugin)

@@ -132,7 +132,7 @@ class Budget:
         return True
 
     def _seconds(self) -> float:
-        """Of this decision, in this turn."""
+        """Seconds of this decision, in this turn."""
         now = self._clock()
         if self._since is None:
             self._since = now

@@ -82,7 +82,7 @@ class ClusterClient:
         raise _without_cluster()
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
-        """With a uid, of this very object."""
+        """Delete an object; with `uid`, only if it has this uid."""
         raise _without_cluster()
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -111,7 +111,7 @@ class ClusterClient:
         raise _without_cluster()
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        """For people to read. Never fails, never waits."""
+        """Record an Event. Never fails, never waits."""
 
 
 def _without_cluster() -> ClientError:
@@ -125,7 +125,7 @@ class WrappedClient(ClusterClient):
         self._client = client
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:
-        return await self._call("get", _named(kind, name, namespace), self._client.get(kind, name, namespace))
+        return await self._call("get", _object_text(kind, name, namespace), self._client.get(kind, name, namespace))
 
     async def create(self, kind: str, obj: Json) -> Json:
         return await self._call("create", _name_in(kind, obj), self._client.create(kind, obj), given=obj)
@@ -136,11 +136,11 @@ class WrappedClient(ClusterClient):
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
         call = self._client.patch(kind, name, patch, namespace=namespace, subresource=subresource)
-        return await self._call("patch", _named(kind, name, namespace, subresource), call, given=patch)
+        return await self._call("patch", _object_text(kind, name, namespace, subresource), call, given=patch)
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         call = self._client.delete(kind, name, namespace=namespace, uid=uid)
-        await self._call("delete", _named(kind, name, namespace), call)
+        await self._call("delete", _object_text(kind, name, namespace), call)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         await self._call("bind", f"Pod {pod.key}", self._client.bind(pod, node_name), given=node_name)
@@ -168,14 +168,14 @@ class WrappedClient(ClusterClient):
         return await call
 
 
-def _named(kind: str, name: str, namespace: str = "", subresource: str = "") -> str:
+def _object_text(kind: str, name: str, namespace: str = "", subresource: str = "") -> str:
     return f"{kind} {namespace}/{name} {subresource}".rstrip() if namespace else f"{kind} {name} {subresource}".rstrip()
 
 
 def _name_in(kind: str, obj: Json, subresource: str = "") -> str:
     """The name of an object that is given whole; its `generateName` if it has no name yet."""
     meta = obj["metadata"]
-    return _named(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
+    return _object_text(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
 
 
 class SchedulerMode(StrEnum):
@@ -220,10 +220,10 @@ class Handle:
         """Let a moment pass before a write is sent again; in virtual time, none."""
 
     def count(self, metric: str, *labels: str) -> None:
-        """One more, in a counter that `/metrics` has."""
+        """Add one to a counter of `/metrics`."""
 
     def measure(self, metric: str, seconds: float, *labels: str) -> None:
-        """A duration, in a histogram that `/metrics` has."""
+        """Observe a duration in a histogram of `/metrics`."""
 
 
 # -- bodies of the calls that have a shape of their own ----------------------------------------------------------------

@@ -48,11 +48,11 @@ class CopyRoom:
     def on_row(self, row: int) -> int:
         """How many fit on one row, if all of them come there."""
         most = int(self.rows[row])
-        for each in self.limits:
-            domain = int(each.ids[row])
+        for limit in self.limits:
+            domain = int(limit.ids[row])
             if domain < 0:
                 continue
-            most = min(most, _in_one_domain(each, domain))
+            most = min(most, _in_one_domain(limit, domain))
         return most
 
 
@@ -77,7 +77,7 @@ def _nested(limits: Sequence[CopyLimit], columns: Sequence[Int32], room: Int64) 
 
 
 def _evenly(limit: CopyLimit, ids: Int32, room: Int64) -> int:
-    """The fullest that domains get: the one that is full first holds the others back."""
+    """How many pods each domain can get: none gets more than `max_skew` above the first domain that is full."""
     assert limit.pods is not None
     here = np.zeros(len(limit.pods), dtype=np.int64)
     np.add.at(here, ids, room)

@@ -23,7 +23,7 @@ _NOBODY: frozenset[str] = frozenset()
 _NOTHING = object()
 
 Deferred = Callable[[], Awaitable[Status | None]]
-"""Work that may wait. What it answers, if anything, is what could not be done."""
+"""Work that may wait. It returns a status if something could not be done."""
 
 
 PODS_TO_ACTIVATE = StateKey[dict[str, Pod]]("kubernetes.io/pods-to-activate")
@@ -114,12 +114,12 @@ class Cycle:
         return self.facts.amount_of(resource)
 
     def start_lap(self) -> None:
-        """What has passed since the last extension point belongs to none."""
+        """Start measuring here: time since the last extension point counts for none."""
         if self.watch is not None:
             self.watch.start()
 
     def lap(self, point: str, status: Status | None = None) -> None:
-        """An extension point is through."""
+        """An extension point has ended: the time since the last lap is its own."""
         if self.watch is not None:
             self.watch.lap(point, status)
 

@@ -80,6 +80,6 @@ class Decision:
         if self.diagnosis is None:
             return self.status.message if self.status else ""
         text = self.diagnosis.message()
-        status, found = self.post_filter_status, self.post_filter
-        said = status.message if status is not None else found.said if found is not None else ""
-        return f"{text} {said}" if said else text
+        status, result = self.post_filter_status, self.post_filter
+        addition = status.message if status is not None else result.said if result is not None else ""
+        return f"{text} {addition}" if addition else text

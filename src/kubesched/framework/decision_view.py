@@ -149,18 +149,18 @@ class DecisionView:
         def bit(plugin: str) -> int:
             return bits.setdefault(plugin, 1 << len(bits))
 
-        found = np.zeros(len(self.live), dtype=np.int64)
+        rejectors = np.zeros(len(self.live), dtype=np.int64)
         if self.rejected_whole is not None:
-            return found | bit(self.rejected_whole.plugin)
+            return rejectors | bit(self.rejected_whole.plugin)
         if self.outcome is None:
-            return found
+            return rejectors
         for name in self.pre_filter.narrowed_by if self.pre_filter is not None else ():
-            found[~self.outcome.considered] |= bit(name)
+            rejectors[~self.outcome.considered] |= bit(name)
         for rejections, ids in (*self.outcome.columns, *self.outcome.for_nominated):
-            found[ids != 0] |= bit(rejections.plugin)
+            rejectors[ids != 0] |= bit(rejections.plugin)
         for row, status in self.outcome.overrides.items():
-            found[row] |= bit(status.plugin)
-        return found
+            rejectors[row] |= bit(status.plugin)
+        return rejectors
 
     def nearest_rows(self, most: int | None = None, among: Bool | None = None) -> list[int]:
         """The rows that filters rejected, the nearest first: by the number of plugins that reject them, then by the sum
@@ -214,10 +214,10 @@ class DecisionView:
         lacking: tuple[MissingResource, ...] = ()
         node = Nodes(self.state).view(row)
         for status in self.objections(row):
-            asked = self._advice.get(status.plugin)
-            said = asked and self.cycle.ask(status.plugin, "Advice", asked.shortfall, self.cycle, node)
-            texts.append(said.text if said else status.message.removeprefix("node(s) ") or status.plugin)
-            lacking += said.resources if said else ()
+            plugin = self._advice.get(status.plugin)
+            shortfall = plugin and self.cycle.ask(status.plugin, "Advice", plugin.shortfall, self.cycle, node)
+            texts.append(shortfall.text if shortfall else status.message.removeprefix("node(s) ") or status.plugin)
+            lacking += shortfall.resources if shortfall else ()
             plugins.append(status.plugin)
         return NearMiss(self.names[row], "; ".join(texts), lacking, tuple(plugins))
 

@@ -27,15 +27,15 @@ class Rejections:
     def id_of(self, status: Status | None) -> int:
         if status is None:
             return 0
-        found = self._ids.get(status)
-        if found is None:
+        rejection_id = self._ids.get(status)
+        if rejection_id is None:
             if not isinstance(status, Status):
                 raise TypeError(f"a filter must answer None or a Status, not {status!r}")
-            found = self._ids[status] = len(self.statuses)
+            rejection_id = self._ids[status] = len(self.statuses)
             self.statuses.append(status)
             self.has_errors |= not status.is_rejection
             self._size += sum(_BYTES_PER_REASON + len(reason) for reason in status.reasons)
-        return found
+        return rejection_id
 
     @property
     def is_full(self) -> bool:
@@ -45,7 +45,7 @@ class Rejections:
     def status_of(self, rejection_id: int) -> Status | None:
         """The rejection with the name of its plugin; None for the id 0."""
         status = self.statuses[rejection_id]
-        return None if status is None else named(self.plugin, status)
+        return None if status is None else with_plugin_name(self.plugin, status)
 
     def errors_among(self, ids: Int32) -> Bool:
         """Where the plugin broke, rather than rejecting."""
@@ -130,12 +130,12 @@ class FilterOutcome:
 
     def rejections_of(self, row: int) -> list[Status]:
         """What every filter that was asked said against this row, in their order."""
-        found = (rejections.status_of(int(ids[row])) for rejections, ids in self.columns)
-        return [status for status in found if status is not None]
+        statuses = (rejections.status_of(int(ids[row])) for rejections, ids in self.columns)
+        return [status for status in statuses if status is not None]
 
 
-def named(plugin: str, status: Status) -> Status:
-    """What a filter said, with its name; what broke says so itself."""
+def with_plugin_name(plugin: str, status: Status) -> Status:
+    """The status of a filter with the plugin's name; an error names the plugin in its message."""
     if not status.is_rejection:
         status = error(f'running "{plugin}" filter plugin: {status.message}')
     return status.by(plugin)
@@ -163,7 +163,7 @@ class Diagnosis:
             self.blame(rejected)
 
     def blame(self, status: Status) -> None:
-        """Remember who rejected: only events that help those plugins wake the pod again."""
+        """Note the plugin of a rejection: only events that help one of these plugins wake the pod."""
         if not status.plugin:
             return
         if status.is_rejection:
@@ -183,14 +183,14 @@ class Diagnosis:
         if self.rejected is not None:
             return np.flatnonzero(self._live & (self.rejected.code is code))
         assert self.filter_outcome is not None
-        found = np.zeros(len(self.filter_outcome.considered), dtype=np.bool_)
+        has_that_code = np.zeros(len(self.filter_outcome.considered), dtype=np.bool_)
         for rejections, ids, rejected in self.filter_outcome.first_rejections:
             has_code = np.array([s is not None and s.code is code for s in rejections.statuses])
             if has_code.any():
-                found |= rejected & has_code.take(ids)
+                has_that_code |= rejected & has_code.take(ids)
         for row, status in (*self.filter_outcome.overrides.items(), *self.extra.items()):
-            found[row] = status.code is code
-        return np.flatnonzero(found)
+            has_that_code[row] = status.code is code
+        return np.flatnonzero(has_that_code)
 
     def reasons(self) -> dict[str, int]:
         """How many nodes were rejected for each reason. A node with several reasons counts for each."""

@@ -308,9 +308,9 @@ class Engine:
             sample = NodeSample(feasible, len(rows), answers.evaluated)
         else:
             sample = self._sampler.sample(outcome, profile.percentage, narrowed, profile.one_is_enough)
-        found = [names[row] for row in np.flatnonzero(sample.feasible).tolist()]
+        offered = [names[row] for row in np.flatnonzero(sample.feasible).tolist()]
         is_whole = sample.found == int(np.count_nonzero(outcome.feasible))
-        answers.offer(found, sample.evaluated, is_whole=is_whole)
+        answers.offer(offered, sample.evaluated, is_whole=is_whole)
         return sample
 
     def _ask_extenders(
@@ -376,7 +376,7 @@ class Engine:
         known = decision.trace.post_filter_answers
         if known is None:
             known = decision.trace.post_filter_answers = {}
-        found: PostFilterResult | None = None
+        best: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
         for name, post_filter in profile.post_filters:
@@ -388,13 +388,13 @@ class Engine:
                 decision.post_filter = result
                 return
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE or not status.is_rejection:
-                found = result if status.is_rejection else None
-                decision.post_filter, decision.post_filter_status = found, status.by(name)
+                best = result if status.is_rejection else None
+                decision.post_filter, decision.post_filter_status = best, status.by(name)
                 return
-            if found is None or found.nominated is None or (result is not None and result.nominated is not None):
-                found = result or found
+            if best is None or best.nominated is None or (result is not None and result.nominated is not None):
+                best = result or best
             reasons += status.reasons
             rejector = rejector or name
-        decision.post_filter = found
+        decision.post_filter = best
         if profile.post_filters:
             decision.post_filter_status = unschedulable(*reasons).by(rejector)

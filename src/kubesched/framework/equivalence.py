@@ -48,7 +48,7 @@ class CachedColumn(ABC):
 
     @abstractmethod
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
-        """Work out these rows anew. False if a plugin broke on one, which is for others to judge."""
+        """Ask about these rows again. False if a plugin raised on one: then the caller asks about all rows."""
 
 
 class CachedFilters(CachedColumn):

@@ -122,7 +122,7 @@ class ExtenderQuestion(Generic[Subject, Answer]):
         self.is_open = False
 
     def fail(self, failure: ExtenderError) -> None:
-        """There will be no answer."""
+        """The question ends with an error instead of an answer."""
         self._failure, self.is_open = failure, False
 
     @property
@@ -164,7 +164,7 @@ class ExtenderAnswers:
         self.offered: frozenset[str] | None = None
         """The nodes that were found, and still fit; None if there was no search yet."""
         self.found: Sequence[str] = ()
-        """The same, in order."""
+        """The names of the offered nodes, in order."""
         self.evaluated = 0
         """How many nodes were looked at for them."""
         self.looks_ahead = False

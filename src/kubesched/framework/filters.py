@@ -13,7 +13,7 @@ from kubesched.framework.bound_plugins import BoundFilter, BoundPreFilter
 from kubesched.framework.copies import CopyRoom
 from kubesched.framework.copy_limits import CopyLimit
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.diagnosis import FilterOutcome, named
+from kubesched.framework.diagnosis import FilterOutcome, with_plugin_name
 from kubesched.framework.equivalence import EquivalenceCache, FilterGroup
 from kubesched.framework.errors import PluginError
 from kubesched.framework.nodes import FewNodes, Nodes, WhatIf
@@ -97,14 +97,14 @@ class FilterRunner:
         return outcome
 
     def _skipped(self, plan: FilterPlan | None, skipped: list[str]) -> frozenset[str]:
-        """All that are skipped; mostly the same, so they are one object, which is a cheap key."""
+        """The names of all skipped plugins. Equal sets are one object, which is a cheap key."""
         if plan is None:
             return frozenset(skipped)
         key = (plan.skipped, tuple(skipped))
-        found = self._skips.get(key)
-        if found is None:
-            found = self._skips[key] = plan.skipped.union(skipped)
-        return found
+        names = self._skips.get(key)
+        if names is None:
+            names = self._skips[key] = plan.skipped.union(skipped)
+        return names
 
     def _skipped_before(self, last: BoundPreFilter, plan: FilterPlan | None, skipped: list[str]) -> frozenset[str]:
         """Plugins that come after the one that rejected the pod were not asked, and so did not skip it."""
@@ -204,11 +204,11 @@ class FilterRunner:
         for bound in self._bound if plan is None else plan.filters:
             if bound.name in cycle.skipped_filters:
                 continue
-            found = bound.ask_about_some(cycle, nodes, len(rows))
-            if not any(found):
+            ids_of_rows = bound.ask_about_some(cycle, nodes, len(rows))
+            if not any(ids_of_rows):
                 continue
             plugin = bound.plugin
-            rejected = {row: rejection_id for row, rejection_id in zip(rows, found, strict=True) if rejection_id}
+            rejected = {row: rejection_id for row, rejection_id in zip(rows, ids_of_rows, strict=True) if rejection_id}
             ids = np.zeros(len(considered), dtype=np.int32)
             ids[list(rejected)] = list(rejected.values())
             outcome.columns.append((plugin.rejections, ids))
@@ -276,7 +276,7 @@ class FilterRunner:
                 continue
             status = bound.check(cycle, world)
             if status is not None:
-                return named(bound.name, status)
+                return with_plugin_name(bound.name, status)
         return None
 
     def check_with_nominated(self, cycle: Cycle, world: WhatIf) -> Status | None:

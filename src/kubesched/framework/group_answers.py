@@ -40,7 +40,7 @@ class GroupAnswers(ExtenderAnswers):
         self.offered = (self.offered or frozenset()).union(found)
 
     def found_none(self, *, others_fit: bool) -> None:
-        """That is so: others were looked for as well."""
+        """No node is left, and there are no others: all nodes that fit were offered."""
 
     def _question(
         self, point: Point, extender: Extender, verb: Verb, pod: Pod, names: Sequence[str]
@@ -77,16 +77,16 @@ class _Pieces(ExtenderQuestion[Sequence[Node], Any]):
 
     @property
     def answer(self) -> Any:
-        """Of all pieces together."""
+        """The answers to all pieces, merged."""
         if self.is_open:
             raise AnswersMissingError((self,))
         if self._failure is not None:
             raise self._failure
         answers = [piece.answer for piece in self._asked]
-        if not all(isinstance(each, Filtered) for each in answers):
-            return {name: score for each in answers for name, score in each.items()}
+        if not all(isinstance(answer, Filtered) for answer in answers):
+            return {name: score for answer in answers for name, score in answer.items()}
         return Filtered(
-            frozenset[str]().union(*(each.passed for each in answers)),
-            {name: why for each in answers for name, why in each.failed.items()},
-            {name: why for each in answers for name, why in each.unresolvable.items()},
+            frozenset[str]().union(*(answer.passed for answer in answers)),
+            {name: why for answer in answers for name, why in answer.failed.items()},
+            {name: why for answer in answers for name, why in answer.unresolvable.items()},
         )

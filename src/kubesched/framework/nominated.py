@@ -50,13 +50,13 @@ class NominatedAtOrAbove:
     def rows_with(self, matters: Callable[[PlacedPod], bool]) -> Bool:
         """Per row whether one of the pods matters. Equivalent pods are asked about once."""
         answers: dict[object, bool] = {}
-        found = np.zeros(len(self._pods), dtype=np.bool_)
+        matching = np.zeros(len(self._pods), dtype=np.bool_)
         for i, pod in enumerate(self._pods):
             answer = answers.get(pod.facts)
             if answer is None:
                 answer = answers[pod.facts] = matters(pod)
-            found[i] = answer
-        return np.logical_or.reduceat(found, self._starts[:-1]) if len(self.rows) else found
+            matching[i] = answer
+        return np.logical_or.reduceat(matching, self._starts[:-1]) if len(self.rows) else matching
 
 
 class NominatedColumns:
@@ -130,24 +130,24 @@ class NominatedColumns:
             is_ahead &= among[self._rows[:size]]
         slots = np.flatnonzero(is_ahead)
         slots = slots[np.argsort(self._rows[slots], kind="stable")]
-        each = self._rows[slots]
-        starts = np.flatnonzero(np.diff(each, prepend=-1))
+        rows = self._rows[slots]
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
         if not len(starts):
             nothing = (self._requests[:, :0], self._scoring[:, :0], self._priority[:0])
-            return NominatedAtOrAbove(slots, self._pods, each, starts, nothing)
+            return NominatedAtOrAbove(slots, self._pods, rows, starts, nothing)
         ends = np.append(starts[1:], len(slots))
         totals = (
             np.add.reduceat(self._requests[:, slots], starts, axis=1),
             np.add.reduceat(self._scoring[:, slots], starts, axis=1),
             ends - starts,
         )
-        return NominatedAtOrAbove(slots, self._pods, each[starts], np.append(starts, len(slots)), totals)
+        return NominatedAtOrAbove(slots, self._pods, rows[starts], np.append(starts, len(slots)), totals)
 
     def _add(self, identity: str) -> None:
-        found = self._state.nominated.find(identity)
-        if found is None:
+        nomination = self._state.nominated.find(identity)
+        if nomination is None:
             return
-        pod, node_name = found
+        pod, node_name = nomination
         placed = PlacedPod(pod, self._state.facts(pod), self._row_of(node_name), assumed=True)
         slot = self._free.pop() if self._free else self._next_slot()
         self._slot_of[identity] = slot
@@ -174,10 +174,10 @@ class NominatedColumns:
     def _move(self, identity: str) -> None:
         """The node may have come, gone, or come again to another row."""
         slot = self._slot_of[identity]
-        pod, found = self._pods[slot], self._state.nominated.find(identity)
+        pod, nomination = self._pods[slot], self._state.nominated.find(identity)
         assert pod is not None
-        assert found is not None
-        row = self._row_of(found[1])
+        assert nomination is not None
+        row = self._row_of(nomination[1])
         if row != pod.row:
             self._record(pod.row)
             self._record(row)

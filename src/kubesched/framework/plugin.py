@@ -273,7 +273,7 @@ class ScorePlugin(Plugin):
 
 
 def _whole(score: int) -> int:
-    """The score, if it is one: NumPy would cut off what comes after the point, and read numbers out of text."""
+    """The score; TypeError if it is no whole number, which NumPy would convert without a word."""
     try:
         return index(score)
     except TypeError:

@@ -42,7 +42,7 @@ class PreFilterOutcome:
         return rejected is not None and bool(rejected.plugin) and rejected.code is not Code.UNSCHEDULABLE
 
     def tell(self, diagnosis: Diagnosis) -> None:
-        """Who narrowed the choice, and why the nodes outside of it do not count."""
+        """Note in the diagnosis which plugins narrowed the nodes, and the status of nodes outside of that."""
         diagnosis.unschedulable_plugins |= self.narrowed_by
         if self.names is not None:
             names = " ".join(sorted(self.narrowed_by))

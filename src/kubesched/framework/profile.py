@@ -48,7 +48,7 @@ class Profile:
         self.percentage_of_nodes_to_score = config.percentage_of_nodes_to_score
         wanted = config.plugins.enabled_names()
         self.plugins = {
-            name: self._made(plugin, config.plugin_config.get(name), context)
+            name: self._make_plugin(plugin, config.plugin_config.get(name), context)
             for name, plugin in registry.items()
             if name in wanted
         }
@@ -101,7 +101,7 @@ class Profile:
         plugins = self.at("placement_score", PlacementScorePlugin)
         return tuple((plugin, self._placement_weights[plugin.name]) for plugin in plugins)
 
-    def _made(self, plugin: type[Plugin], args: Any, context: PluginContext) -> Plugin:
+    def _make_plugin(self, plugin: type[Plugin], args: Any, context: PluginContext) -> Plugin:
         try:
             return plugin(args, context)
         except ProfileError:
@@ -133,16 +133,16 @@ class Profile:
         return (*first, *inherited.values(), *last)
 
     def _explicit(self, point: str, own: PluginSet) -> dict[str, Plugin]:
-        found: dict[str, Plugin] = {}
+        plugins: dict[str, Plugin] = {}
         for entry in own.enabled:
             plugin = self._plugin(point, entry.name)
             what, where = f"profile {self.name!r}: plugin {entry.name!r}", point_as_written(point)
             if not _takes_part(plugin, point):
                 raise ProfileError(f"{what} has no part in {where}")
-            if entry.name in found:
+            if entry.name in plugins:
                 raise ProfileError(f"{what} is enabled twice in {where}")
-            found[entry.name] = plugin
-        return found
+            plugins[entry.name] = plugin
+        return plugins
 
     def _plugin(self, point: str, name: str) -> Plugin:
         if name not in self.plugins:

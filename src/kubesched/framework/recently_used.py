@@ -31,10 +31,10 @@ class RecentlyUsed(Generic[V]):
 
     def get(self, key: Hashable) -> V | None:
         """What is kept under the key, which is then the last to be forgotten."""
-        found = self._values.pop(key, None)
-        if found is not None:
-            self._values[key] = found
-            return found
+        value = self._values.pop(key, None)
+        if value is not None:
+            self._values[key] = value
+            return value
         known = self._large.pop(key, None) if self._large else None
         if known is None:
             return None

@@ -47,7 +47,7 @@ class Registry(Mapping[str, type[Plugin]]):
         """Add the plugins of all installed packages that offer some."""
         for entry in entry_points(group=ENTRY_POINT_GROUP):
             plugin = _load(entry)
-            with located(_called(entry)):
+            with located(_describe_entry_point(entry)):
                 self.register(plugin)
 
     def __getitem__(self, name: str) -> type[Plugin]:
@@ -61,7 +61,7 @@ class Registry(Mapping[str, type[Plugin]]):
 
 
 def _load(entry: EntryPoint) -> type[Plugin]:
-    called = _called(entry)
+    called = _describe_entry_point(entry)
     try:
         plugin = entry.load()
     except Exception as error:  # whatever a module does when it is imported
@@ -77,5 +77,5 @@ def _load(entry: EntryPoint) -> type[Plugin]:
     return plugin
 
 
-def _called(entry: EntryPoint) -> str:
+def _describe_entry_point(entry: EntryPoint) -> str:
     return f"entry point {entry.name!r} ({entry.value})"

@@ -134,11 +134,11 @@ class ScorePlan:
 
     def without(self, also: tuple[str, ...]) -> tuple[frozenset[str], ScoreGroup]:
         """All that skip a pod if these do, too, and the scores that are left of those that are answered together."""
-        found = self._without.get(also)
-        if found is None:
+        group = self._without.get(also)
+        if group is None:
             names = frozenset((*self.skipped, *also))
-            found = self._without[also] = names, self._runner.group_without(names)
-        return found
+            group = self._without[also] = names, self._runner.group_without(names)
+        return group
 
 
 class ScoreRunner:

@@ -69,6 +69,6 @@ class Stopwatch:
         return answer
 
     def _note(self, plugin: str, point: str, answer: object, before: float) -> None:
-        said = answer if isinstance(answer, tuple) else (answer,)
-        status = next((str(part.code) for part in said if isinstance(part, Status)), _SUCCESS)
+        answers = answer if isinstance(answer, tuple) else (answer,)
+        status = next((str(part.code) for part in answers if isinstance(part, Status)), _SUCCESS)
         self.plugin_laps.append((plugin, point, status, self._clock() - before))

@@ -187,7 +187,7 @@ class Connections:
             self._drop_one_of([*self._open])
 
     def _drop_one_of(self, connections: list[Connection]) -> None:
-        dropped = next((each for each in connections if not each.is_busy), connections[0])
+        dropped = next((connection for connection in connections if not connection.is_busy), connections[0])
         self._ended(dropped)
         dropped.abort()
 

@@ -124,7 +124,7 @@ _NO_LIMIT = -1.0
 
 
 class Clients(NamedTuple):
-    """Who talks to the API server. Events and leases must not wait behind bindings, nor the other way round.
+    """The clients of one API server. Events and leases must not wait behind bindings, nor the other way round.
 
     Leases may be used in another thread than the rest.
     """

@@ -27,7 +27,7 @@ class Throttle:
         self._filled_at = clock()
 
     def reserve(self) -> float:
-        """Take a token and say in how many seconds it may be used: 0 is now. Who comes later waits longer."""
+        """Take a token and say in how many seconds it may be used: 0 is now. Later callers wait longer."""
         if self._qps < 0:
             return 0.0
         now = self._clock()
@@ -141,7 +141,7 @@ class Client:
         return self.request("DELETE", path, body, timeout=timeout, retries=retries)
 
     def distrust(self) -> None:
-        """Send what comes next on new connections: who should answer on the present ones may be gone."""
+        """Send the next requests on new connections: the server at the other end of the present ones may be gone."""
         self._transport.distrust()
 
     async def request(

@@ -17,7 +17,7 @@ MOST_CONNECTIONS = 64
 MOST_DIALED_AT_ONCE = 8
 """Where all connections are lost in one moment (a server died, a certificate was replaced), dozens of requests want a
 new one. Most need none of their own: the first few are free again before as many more could be made. And a handshake
-costs the server more than most requests do: who has two cores and 64 of them to make is slow to renew our lease."""
+costs the server more than most requests do: with two cores and 64 to make, a server is slow to renew our lease."""
 LONGEST_IDLE = 60.0  # seconds; servers close idle connections too, and a request sent at that moment is lost
 
 _CLOSED = "the connection is closed"
@@ -46,7 +46,7 @@ class ConnectionPool:
         self._dials: set[asyncio.Task[None]] = set()
         self._deadlines = Deadlines()
         self._distrusted: set[asyncio.Task[None]] = set()
-        """Of the dials, those that do not count: who should answer may be gone."""
+        """Dials that were under way at `distrust`: their server may be gone."""
         self._in_use = 0
         self._open: set[HttpConnection] = set()
         """With the present certificate."""
@@ -108,14 +108,14 @@ class ConnectionPool:
         self._generation += 1
 
     def refused(self, connection: HttpConnection) -> bool:
-        """The server did not take who we are. Whether a connection with the present certificate may fare better."""
+        """The server refused our credentials. Whether a connection with the present certificate may fare better."""
         if connection not in self._outdated:
             return False
         self._leave_outdated()
         return True
 
     def close_idle(self) -> None:
-        """Keep none for later: who should answer on them may be gone."""
+        """Close idle connections: the server at their other end may be gone."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()
@@ -126,7 +126,7 @@ class ConnectionPool:
         self._distrusted |= self._dials
 
     async def close(self) -> None:
-        """Hang up everywhere, for good: who tries again must not make connections that nobody closes."""
+        """Close all connections, and make no more: a retry would leave one that nobody closes."""
         self._is_closed = True
         self._deadlines.close()
         while self._waiting:

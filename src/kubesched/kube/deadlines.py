@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Deadlines:
-    """Those of one event loop. A timer of its own for each would be a tenth of what a request costs."""
+    """The deadlines of one event loop. A timer of its own for each would be a tenth of what a request costs."""
 
     def __init__(self) -> None:
         self._kept: dict[asyncio.Future[Any], float] = {}
@@ -16,7 +16,7 @@ class Deadlines:
         self._rings_at = math.inf
 
     def keep(self, awaited: asyncio.Future[Any], at: float) -> None:
-        """Who waits for it gets TimeoutError when the loop's time is `at`, unless it is dropped before."""
+        """A task that awaits the future gets TimeoutError at the loop's time `at`, unless `drop` comes before."""
         self._kept[awaited] = at
         if at < self._rings_at:
             self._set_timer(at)

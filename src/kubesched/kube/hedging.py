@@ -21,8 +21,8 @@ async def first_of_several(
 ) -> T:
     """The first that succeeds: one more is asked after `next_after` seconds, up to so many at once.
 
-    The time between two grows by the factor `patience`, up to the `longest`: who is slow because too much is asked must
-    not be asked more and more. If all have failed, the last error is raised. The others are handed to `leave`, without
+    The time between two grows by the factor `patience`, up to the `longest`: a server that is slow under its load must
+    not get more and more requests. If all have failed, the last error is raised. The others go to `leave`, without
     which they are cancelled.
     """
     asked: list[asyncio.Task[T]] = []

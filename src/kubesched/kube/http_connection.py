@@ -58,7 +58,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return is_free and self._transport is not None and not self._transport.is_closing()
 
     def request(self, data: bytes) -> asyncio.Future[HttpResponse]:
-        """Send the bytes of a request at once; the whole answer comes later. Who cannot wait for it has to hang up."""
+        """Send the bytes of a request at once; the whole answer comes later. To give it up, close the connection."""
         if self._transport is None or not self.usable:
             raise UnreachableError("the connection is closed")
         answer = self._answer = self._loop.create_future()

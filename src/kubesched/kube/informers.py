@@ -67,7 +67,7 @@ class Informers:
             await reflector.wait_synced()
 
     async def catch_up(self) -> None:
-        """Until the handler has seen the cluster as it is now, or a little later. Ends the pauses of who had failed."""
+        """Until the handler has seen the cluster as it is now, or a little later. Pauses after errors end at once."""
         await self._relist(self.reflectors.values())
 
     async def read_anew(self) -> tuple[dict[str, Node], dict[str, Pod]]:
@@ -76,7 +76,11 @@ class Informers:
         Whatever else could not be read is looked at again, too.
         """
         nodes, pods = self.reflectors["Node"], self.reflectors["Pod"]
-        others = (each for each in self.reflectors.values() if each.unreadable and each not in (nodes, pods))
+        others = (
+            reflector
+            for reflector in self.reflectors.values()
+            if reflector.unreadable and reflector not in (nodes, pods)
+        )
         await self._relist((nodes, pods, *others))
         return _records(nodes.objects), _records(pods.objects)
 

@@ -73,7 +73,7 @@ class AuthProvider(_Kebab, frozen=True):
 
 
 class KubeconfigUser(_Kebab, frozen=True):
-    """Who we are."""
+    """The user of a kubeconfig, with its credentials."""
 
     client_certificate: str = ""
     client_certificate_data: bytes = b""

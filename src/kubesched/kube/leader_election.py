@@ -21,7 +21,7 @@ JITTER = 0.5
 """By how much of it the pause of a replica on standby may be shorter than the retry period. client-go makes
 it longer instead, by up to 1.2 of it, and a successor comes that much later: here leaseDuration + retryPeriod holds."""
 DRIFT = 0.05
-"""By how much of its length a lease ends earlier for who holds it than for who waits: clocks do not run alike."""
+"""The part of its length by which a lease ends earlier for its holder than for standbys: clocks do not run alike."""
 TOLERANCE = 20.0
 """Seconds that a lease may be expired before the health check fails, as in kube-scheduler."""
 TRIES = 4
@@ -88,7 +88,7 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """Who leads, as far as we know."""
+        """The identity of the leader, as last seen."""
         return self._observed.holder_identity
 
     @property
@@ -247,8 +247,8 @@ class LeaderElector:
     async def _answered(self, ask: Callable[[float], Coroutine[Any, Any, T]], deadline: float) -> T:
         """The first good answer.
 
-        Who should give it may have died without a word, before or after we asked: so it is asked for again beside the
-        first time, well before that is given up. A server that is merely slow loses nothing by it. Writes are
+        The server may have died without a word, before or after we asked: so the request is sent again beside the
+        first one, well before that is given up. A server that is merely slow loses nothing by it. Writes are
         compare-and-swap: of several only one takes effect, and one that did without our hearing of it makes the next
         a conflict. That is an answer: it is not worth waiting any longer for one that does not come.
         """

@@ -39,7 +39,7 @@ class Lock(Protocol):
         """Replace what was last read or written, unless another client has done so since."""
 
     def distrust(self) -> None:
-        """Who was asked does not answer: what is asked next goes to somebody else, if there is anybody else."""
+        """The server does not answer: the next request goes out on a new connection, perhaps to another server."""
 
 
 def new_identity() -> str:

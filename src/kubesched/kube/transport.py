@@ -122,7 +122,7 @@ class Transport:
             raise AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=True) from None
 
     def distrust(self) -> None:
-        """Send what comes next on new connections: who should answer on the present ones may be gone."""
+        """Send the next requests on new connections: the server at the other end of the present ones may be gone."""
         self._pool.distrust()
 
     async def close(self) -> None:

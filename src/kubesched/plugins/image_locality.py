@@ -38,14 +38,14 @@ class ImageLocality(ScorePlugin):
         images, containers, volumes = _images(cycle)
         table = cycle.state.nodes
         present = np.zeros(table.size, dtype=np.int64)
-        found = False
+        has_image = False
         for name in images:
             image = table.images.get(name)
             if image is not None:
                 spread = len(image.rows) / table.live_count
                 present[list(image.rows)] += int(float(image.size) * spread)
-                found = True
-        if not found:
+                has_image = True
+        if not has_image:
             return 0
         ceiling = _MAX_CONTAINER_THRESHOLD * (containers + volumes * self._counts_volumes)
         present = np.clip(nodes.take(present), _MIN_THRESHOLD, ceiling)

@@ -151,7 +151,7 @@ def _node_affinity(pod: Pod) -> NodeAffinityOfPod | None:
 
 
 def _encoded(pod: Pod) -> bytes:
-    """Of large ones a digest: their answers need not be forgotten for the sake of the key."""
+    """The bytes, or a digest of them if they are many: a large key would push other answers out of the cache."""
     written = msgspec.json.encode((pod.spec.node_selector, _node_affinity(pod)))
     return written if len(written) < _LARGE else blake2b(written).digest()
 

@@ -30,12 +30,12 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         if isinstance(wanted, Status):
             return wanted
         here = sorted(set(ids[live & (ids != ABSENT)].tolist()), key=lambda value: str(column.values.values[value]))
-        found = [
+        placements = [
             CandidatePlacement(str(column.values.values[value]), live & (ids == value))
             for value in here
             if not wanted or value in wanted
         ]
-        return found or NOWHERE.by(self.name)
+        return placements or NOWHERE.by(self.name)
 
     def _domains_of_scheduled(self, group: PodGroup, state: ClusterState) -> set[int] | Status:
         """Where the group is already, if it is anywhere: its other pods have to follow."""

@@ -76,7 +76,7 @@ def build_scheduler(
     kinds = watched(features.is_on)
     if _names_aliases(configuration, plugins):
         features = replace(features, pod_groups=True)
-    heard, state, pods = Listeners(listeners), ClusterState(features), dict[str, Pod]()
+    heard, state, pods = Listeners(listeners, settings.stopwatch), ClusterState(features), dict[str, Pod]()
     writes, pre_binding = WriteCounter(client), PreBinding()
     waiting = WaitingPods(settings.clock, lambda: heard.settled())
     handle = SchedulerHandle(pre_binding, heard, settings.mode)
@@ -96,7 +96,6 @@ def build_scheduler(
     is_batched = settings.mode is SchedulerMode.BATCHED
     queue_settings = QueueSettings(
         clock=settings.clock,
-        stopwatch=settings.stopwatch,
         initial_backoff=configuration.pod_initial_backoff_seconds,
         max_backoff=configuration.pod_max_backoff_seconds,
         longest_wait=settings.longest_wait,
@@ -111,28 +110,18 @@ def build_scheduler(
     scheduling = SchedulingCycle(engine, queue, writes, profiles, waiting, pods.get, evicts_first)
     groups = None
     if of_groups is not None:
-        groups = GroupCycle(engine, of_groups, scheduling, profiles, pods.get, evicts_first=evicts_first)
+        conditions = GroupConditions(writes, lambda group: _latest(group, state), settings.now)
+        groups = GroupCycle(engine, of_groups, scheduling, profiles, pods.get, draws, conditions)
     unreserve, aliases = scheduling.reserving.unreserve, _aliases(profiles.values())
     return Scheduler(
         kinds=kinds,
-        extenders=list(extenders),
         listeners=heard,
-        stopwatch=settings.stopwatch,
-        state=state,
-        pods=pods,
-        profiles=profiles,
         engine=engine,
-        queue=queue,
-        waiting=waiting,
-        writes=writes,
         event_handlers=EventHandlers(state, queue, pods, waiting, engine.knows, aliases, settings.mode),
-        failures=FailureReporter(queue, pods.get, writes, classes if is_batched else None),
         scheduling=scheduling,
         binding=BindingCycle(state, queue, writes, profiles, unreserve, pre_binding, extenders),
+        failures=FailureReporter(queue, pods.get, writes, classes if is_batched else None),
         groups=groups,
-        conditions=GroupConditions(writes, lambda group: _latest(group, state), settings.now),
-        draws=draws,
-        evicts_first=evicts_first,
     )
 
 

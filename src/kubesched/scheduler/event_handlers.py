@@ -58,7 +58,8 @@ class EventHandlers:
         """`aliases` say which pods belong to groups, besides those that say so themselves."""
         self._state = state
         self._queue = queue
-        self._pods = pods
+        self.pods = pods
+        """All pods by key, as the watch last showed them."""
         self._waiting = waiting
         self._is_ours = is_ours
         self._pending = PendingPodEvents(state.features.release)
@@ -102,10 +103,10 @@ class EventHandlers:
     def _pod_changed(self, change: Change[Pod]) -> None:
         old, new = change
         if new is None:
-            self._pods.pop(change.obj.key, None)
+            self.pods.pop(change.obj.key, None)
             self._pod_deleted(change.obj)
             return
-        self._pods[new.key] = new
+        self.pods[new.key] = new
         if old is None:
             self._pod_added(new)
         else:

@@ -42,7 +42,7 @@ class SchedulerHandle(Handle):
         self._listeners = listeners
         self.mode = mode
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By what the work is about, as long as some is under way."""
+        """Locks by the object that the work is about, while any is under way."""
 
     def attach(self, queue: SchedulingQueue) -> None:
         """The queue of the scheduler is made."""
@@ -124,28 +124,28 @@ class ObjectWaiter(SchedulerListener):
             return True
         deadline = asyncio.get_running_loop().time() + within
         while True:
-            is_in_time = await self._shown({(Pod, pod.key), *objects()}, deadline)
+            is_in_time = await self._wait_for_watch({(Pod, pod.key), *objects()}, deadline)
             if is_met():
                 return True
             if not is_in_time:
                 return False
 
-    async def _shown(self, awaited: Iterable[Awaited], deadline: float) -> bool:
+    async def _wait_for_watch(self, awaited: Iterable[Awaited], deadline: float) -> bool:
         """Whether the watch shows one of these before the deadline. Returns when it does, or then."""
         loop = asyncio.get_running_loop()
         shown: asyncio.Future[bool] = loop.create_future()
         alarm = loop.call_at(deadline, _settle, shown, False)
-        for each in awaited:
-            self._waiting.setdefault(each, set()).add(shown)
+        for awaited_object in awaited:
+            self._waiting.setdefault(awaited_object, set()).add(shown)
         try:
             return await shown
         finally:
             alarm.cancel()
-            for each in awaited:
-                waiting = self._waiting[each]
+            for awaited_object in awaited:
+                waiting = self._waiting[awaited_object]
                 waiting.discard(shown)
                 if not waiting:
-                    del self._waiting[each]
+                    del self._waiting[awaited_object]
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
         if not self._waiting:

@@ -1,11 +1,12 @@
 """Listeners of a scheduler: metrics, recordings, the log, shadow mode, the scheduling loop.
 
 Listeners are in `Scheduler.listeners`, and are called in that order, in the middle of the work: they must be quick, and
-must not call the scheduler. Without any, the scheduler does not even look at its stopwatch.
+must not call the scheduler. Without any, `Listeners.stopwatch` is not read.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -105,12 +106,16 @@ _STANDS_FOR = {"held_back": ("pre_enqueued", "moved")}
 
 
 class Listeners(SchedulerListener):
-    """What it is told, it tells its listeners, in the order in which they came.
+    """Calls each hook of its listeners, in the order in which they were added.
 
     A dozen hooks are called for every pod, and every listener overrides a few: so each hook has a list of its own.
     """
 
-    def __init__(self, listeners: Iterable[SchedulerListener] = ()) -> None:
+    def __init__(
+        self, listeners: Iterable[SchedulerListener] = (), stopwatch: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`stopwatch` is for the durations that listeners get."""
+        self.stopwatch = stopwatch
         self._all = list(listeners)
         self._find_hearers()
 
@@ -139,7 +144,7 @@ def _hears(listener: SchedulerListener, hook: str) -> bool:
 
 
 def _all_of(hearers: list[Callable[..., None]]) -> Callable[..., None]:
-    """All of these, one after another."""
+    """One function that calls all of these, one after another."""
     if len(hearers) == 1:
         return hearers[0]
 

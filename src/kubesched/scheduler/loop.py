@@ -49,7 +49,7 @@ class SchedulingLoop(SchedulerListener):
         self._paused = PausedAttempts()
         self._unfinished: set[asyncio.Task[None]] = set()
         self._not_begun = 0
-        """Those of them that had no turn yet: most will begin with a write."""
+        """How many tasks of `_unfinished` have not run yet: most begin with a write."""
         self._held_back = False
         """Whether nothing is decided because of the writes that are under way."""
         self._writes = scheduler.writes
@@ -162,13 +162,13 @@ class SchedulingLoop(SchedulerListener):
             self.wake()
 
     def _next(self) -> EntityAttempt | None:
-        """Whose turn it is. Decisions that take long go on half of the time, or all the time if there are no others."""
+        """The attempt to decide next: a paused one in half of the turns, or in all if no other pod waits."""
         if self._paused and self._paused.is_due(asyncio.get_running_loop().time()):
             return self._paused.take()
         return self._extender_turns.ready() or self._pop() or self._paused.take()
 
     def _pop(self) -> EntityAttempt | None:
-        """The next pod's turn. Those that extenders have a say about wait for each other."""
+        """Pop the next pod. Pods that an extender is interested in are decided in the order of the queue."""
         while not self._extender_turns.is_full and (attempt := self._scheduler.pop()) is not None:
             if not attempt.extender_answers:
                 return attempt

@@ -1,4 +1,4 @@
-"""Coroutines where there is nothing to wait for: in virtual time."""
+"""Runs coroutines in virtual time, where they have nothing to wait for."""
 
 from __future__ import annotations
 

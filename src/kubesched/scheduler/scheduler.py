@@ -7,8 +7,6 @@ the cache) and `finish` (writes to the cluster, and may wait).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kubesched.api.change import Change
 from kubesched.api.kinds import Kind
@@ -18,11 +16,10 @@ from kubesched.framework.budget import Expense
 from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
-from kubesched.framework.extender import Extender, ExtenderAnswers
+from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.group_answers import GroupAnswers
-from kubesched.framework.profile import Profile, custom_resources
+from kubesched.framework.profile import custom_resources
 from kubesched.framework.status import error
-from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.attempt.attempt import (
     EVICTION,
     Asking,
@@ -38,48 +35,51 @@ from kubesched.scheduler.attempt.binding_cycle import BindingCycle
 from kubesched.scheduler.attempt.failures import FailureReporter
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
 from kubesched.scheduler.event_handlers import EventHandlers
-from kubesched.scheduler.groups.conditions import GroupConditions
-from kubesched.scheduler.groups.group_attempt import EntityAttempt, GroupAttempt, GroupDecided, NotedDraws
+from kubesched.scheduler.groups.group_attempt import EntityAttempt, GroupAttempt, GroupDecided
 from kubesched.scheduler.groups.group_cycle import GroupCycle
 from kubesched.scheduler.groups.queued_group import QueuedPodGroup
 from kubesched.scheduler.listener import Listeners
-from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.write_counting import WriteCounter
-from kubesched.state.cluster import ClusterState
 
 log = logging.getLogger(__name__)
 
 _BUDGET_EXCEEDED = "kubesched_decision_budget_exceeded_total"
 
 
-@dataclass(eq=False, kw_only=True)
 class Scheduler:
     """All profiles of a configuration at work on one cluster. `assembly.build_scheduler` makes one."""
 
-    kinds: tuple[Kind, ...]
-    """The kinds that must be watched."""
-    extenders: list[Extender]
-    listeners: Listeners
-    stopwatch: Callable[[], float]
-    state: ClusterState
-    pods: dict[str, Pod]
-    """All pods by key, as the watch last showed them."""
-    profiles: dict[str, Profile]
-    engine: Engine
-    queue: SchedulingQueue
-    waiting: WaitingPods
-    writes: WriteCounter
-    event_handlers: EventHandlers
-    failures: FailureReporter
-    scheduling: SchedulingCycle
-    binding: BindingCycle
-    groups: GroupCycle | None
-    """None where pods are scheduled one by one."""
-    conditions: GroupConditions
-    draws: NotedDraws
-    evicts_first: bool
-    """Whether victims are evicted before their preemptor goes back to the queue; until then no pod is tried."""
-    _popped: int = field(default=0, init=False)
+    def __init__(
+        self,
+        *,
+        kinds: tuple[Kind, ...],
+        listeners: Listeners,
+        engine: Engine,
+        event_handlers: EventHandlers,
+        scheduling: SchedulingCycle,
+        binding: BindingCycle,
+        failures: FailureReporter,
+        groups: GroupCycle | None,
+    ) -> None:
+        """`kinds` are those that must be watched. Without `groups`, pods are scheduled one by one."""
+        self.kinds = kinds
+        self.listeners = listeners
+        self.engine = engine
+        self.state = engine.state
+        self.pods = event_handlers.pods
+        """All pods by key, as the watch last showed them."""
+        self.queue = scheduling.queue
+        self.profiles = scheduling.profiles
+        self.waiting = scheduling.waiting
+        self.writes = scheduling.writes
+        self.evicts_first = scheduling.evicts_first
+        """Whether victims are evicted before their preemptor goes back to the queue; until then no pod is tried."""
+        self.extenders = binding.extenders
+        self._event_handlers = event_handlers
+        self._scheduling = scheduling
+        self._binding = binding
+        self._failures = failures
+        self._groups = groups
+        self._popped = 0
 
     @property
     def custom_resources(self) -> frozenset[str]:
@@ -91,10 +91,10 @@ class Scheduler:
     def handle(self, change: Change[KubeObject]) -> None:
         """Bring cache and queue up to date with a change of the cluster. There is no other way to do so."""
         self.listeners.handling(change)
-        before = self.stopwatch() if self.listeners else 0.0
-        events = self.event_handlers.handle(change)
+        before = self.listeners.stopwatch() if self.listeners else 0.0
+        events = self._event_handlers.handle(change)
         if self.listeners:
-            seconds = self.stopwatch() - before
+            seconds = self.listeners.stopwatch() - before
             self.listeners.handled(change, events, seconds)
 
     # -- time ---------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Scheduler:
         if isinstance(attempt, GroupAttempt):
             self._decide_group(attempt)
             return
-        state = attempt.state = self.scheduling.decide(attempt)
+        state = attempt.state = self._scheduling.decide(attempt)
         if isinstance(state, Paused):
             self._count_expense(state.expense, "paused")
             return
@@ -153,28 +153,26 @@ class Scheduler:
         self.listeners.decided(attempt)
 
     def _decide_group(self, attempt: GroupAttempt) -> None:
-        assert self.groups is not None
-        before = self.stopwatch() if self.listeners else 0.0
-        attempt.draws = self.draws.begin(attempt.draws if isinstance(attempt.state, Paused) else ())
-        state = attempt.state = self.groups.decide(attempt)
-        self.draws.end()
+        assert self._groups is not None
+        before = self.listeners.stopwatch() if self.listeners else 0.0
+        state = attempt.state = self._groups.decide(attempt)
         if isinstance(state, Paused):
             self._count_expense(state.expense, "paused")
         if not isinstance(state, GroupDecided):
             return
         if (ran_out := self.engine.budget.ran_out) is not None:
             self._count_expense(ran_out, "given up")
-        attempt.seconds = self.stopwatch() - before if self.listeners else 0.0
+        attempt.seconds = self.listeners.stopwatch() - before if self.listeners else 0.0
         self.listeners.group_decided(attempt)
-        for each in attempt.attempts:
-            self.listeners.decided(each)
+        for pod_attempt in attempt.attempts:
+            self.listeners.decided(pod_attempt)
 
     def _count_expense(self, expense: Expense, result: str) -> None:
         self.listeners.counted(_BUDGET_EXCEEDED, (*expense, result))
 
     def permitted(self) -> list[Attempt]:
         """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
-        over = self.scheduling.settled()
+        over = self._scheduling.settled()
         if over:
             self.listeners.permitted(over)
         return over
@@ -182,13 +180,13 @@ class Scheduler:
     async def wait(self, attempt: Attempt) -> None:
         """While a pod waits for a Permit plugin, its status names its node. To be over before `finish`."""
         self.listeners.waiting(attempt)
-        await self.binding.nominate_expected_node(attempt.queued.pod, attempt.node)
+        await self._binding.nominate_expected_node(attempt.queued.pod, attempt.node)
 
     async def finish(self, attempt: EntityAttempt) -> None:
         """Write what was decided: bind the pod, or report its failure; or write the condition of the group."""
         if isinstance(attempt, GroupAttempt):
-            if isinstance(attempt.state, GroupDecided) and attempt.state.group is not None:
-                await self.conditions.write(attempt.state.group, attempt.state.status)
+            if self._groups is not None and isinstance(attempt.state, GroupDecided):
+                await self._groups.write_condition(attempt.state)
             return
         self.listeners.finishing(attempt)
         try:
@@ -205,23 +203,23 @@ class Scheduler:
         self.listeners.finished(attempt)
 
     async def _bind(self, attempt: Attempt, decision: Decision) -> None:
-        failure = await self.binding.run(attempt.queued.pod, decision)
+        failure = await self._binding.run(attempt.queued.pod, decision)
         if failure is None:
             attempt.state = Done(AttemptOutcome.BOUND, decision)
-            self.scheduling.activate_others(decision)
+            self._scheduling.activate_others(decision)
         else:
             attempt.state = denied = Denied(failure, decision)
             attempt.state = await self._take_back(attempt, denied)
 
     async def _take_back(self, attempt: Attempt, denied: Denied) -> Done:
-        """The pod will not arrive. Others may profit from that, but it must not wake itself if a plugin rejected it."""
+        """Unreserve, report, requeue. The freed room wakes other pods; the pod itself only if no plugin rejected it."""
         failure, decision = denied.failure, denied.decision
-        assumed, me = await self.binding.take_back(decision), attempt.queued.identity
+        assumed, me = await self._binding.take_back(decision), attempt.queued.identity
         if not failure.is_rejection:
-            self.binding.announce(assumed)
-        await self.failures.report(attempt.queued, failure)
+            self._binding.announce(assumed)
+        await self._failures.report(attempt.queued, failure)
         if failure.is_rejection:
-            self.binding.announce(assumed, lambda entity: all(queued.identity != me for queued in entity.queued_pods))
+            self._binding.announce(assumed, lambda entity: all(queued.identity != me for queued in entity.queued_pods))
         rejected = failure.is_rejection
         outcome = AttemptOutcome.BIND_UNSCHEDULABLE if rejected else AttemptOutcome.BIND_ERROR
         return Done(outcome, decision, failure)
@@ -231,18 +229,18 @@ class Scheduler:
         failure, decision = failed.failure, failed.decision
         evicted = await self._evict(attempt, failed) if self.evicts_first else False
         if decision is not None:
-            await self.binding.run_deferred(decision)
+            await self._binding.run_deferred(decision)
         if failed.is_requeued:
-            await self.failures.tell(attempt.queued.pod, failure)
+            await self._failures.tell(attempt.queued.pod, failure)
         else:
-            await self.failures.report(attempt.queued, failure)
+            await self._failures.report(attempt.queued, failure)
         if not self.evicts_first:
             evicted = await self._evict(attempt, failed)
         outcome = AttemptOutcome.UNSCHEDULABLE if failure.is_rejection else AttemptOutcome.ERROR
         return Done(outcome, decision, failure, failed.victims, evicted)
 
     async def _evict(self, attempt: Attempt, failed: Failed) -> bool:
-        """Make the room that a post-filter found. Where that comes first and fails, no node is nominated."""
+        """Evict the victims that a post-filter found. With `evicts_first`, a failure clears the nomination."""
         decision = failed.decision
         result = decision.post_filter if decision is not None and failed.victims else None
         if decision is None or result is None or result.preemption is None:
@@ -254,8 +252,8 @@ class Scheduler:
             log.exception("the preemption for pod %s broke", attempt.queued.key)
             status = error(f"preemption: {describe(failure)}")
         if status is not None and self.evicts_first:
-            said = decision.diagnosis.message() if decision.diagnosis is not None else ""
-            failed.failure.message, failed.failure.nominated = f"{said} {status.message}", None
+            reasons = decision.diagnosis.message() if decision.diagnosis is not None else ""
+            failed.failure.message, failed.failure.nominated = f"{reasons} {status.message}", None
         elif status is not None:
             log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
         decision.cycle.lap(EVICTION)

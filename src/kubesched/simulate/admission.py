@@ -92,9 +92,9 @@ class Admission:
                 return pod, []
         content = readable(read_as.resource, obj) if wrong_fields else obj
         new, mistakes = self._examine(read_as, content)
-        found = [each.mistake for each in wrong_fields]
-        mistakes = [each for each in mistakes if not _is_tolerated(each, read_as.resource, obj)]
-        found += [each for each in mistakes if not _follows(each, wrong_fields)]
+        found = [field.mistake for field in wrong_fields]
+        mistakes = [mistake for mistake in mistakes if not _is_tolerated(mistake, read_as.resource, obj)]
+        found += [mistake for mistake in mistakes if not _follows(mistake, wrong_fields)]
         if found:
             return None, found
         record, unread = convert(new, read_as.record)
@@ -162,7 +162,9 @@ class Admission:
             made, _ = examine(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": claim_metadata}, self._classes)
             claim["spec"] = made["spec"]
         fields = tuple(f"spec.{key}" for key in _PRIORITY)  # all else has been found in the template already
-        return [Mistake(f"spec.template.{each.path}", each.problem) for each in mistakes if each.path in fields]
+        return [
+            Mistake(f"spec.template.{mistake.path}", mistake.problem) for mistake in mistakes if mistake.path in fields
+        ]
 
 
 def admitted_claim(claim: PersistentVolumeClaim, classes: Iterable[StorageClass]) -> PersistentVolumeClaim:
@@ -226,7 +228,7 @@ def _is_tolerated(mistake: Mistake, resource: Resource, obj: Object) -> bool:
 
 def _follows(mistake: Mistake, wrong_fields: Sequence[FieldMistake]) -> bool:
     """Whether the mistake is only about a field that could not be read."""
-    paths = [each.path for each in wrong_fields if not each.unknown]
+    paths = [field.path for field in wrong_fields if not field.unknown]
     return any(mistake.path == path or mistake.path.startswith((f"{path}.", f"{path}[")) for path in paths)
 
 

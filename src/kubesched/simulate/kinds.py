@@ -64,8 +64,12 @@ class PodWorkload(KubeObject, frozen=True):
     @property
     def refusal(self) -> str:
         """Why the API server takes no more of its pods, such as a quota: what its controller wrote down."""
-        failures = (each for each in self.status.conditions if each.type == "ReplicaFailure" and each.status == "True")
-        return next((each.message for each in failures), "")
+        failures = (
+            condition
+            for condition in self.status.conditions
+            if condition.type == "ReplicaFailure" and condition.status == "True"
+        )
+        return next((failure.message for failure in failures), "")
 
 
 class Deployment(PodWorkload, frozen=True):

@@ -304,7 +304,7 @@ class _Reading:
         if not isinstance(metadata, dict):
             self._complain(place, obj, [Mistake("metadata", f"expected a mapping, got {described(metadata)}")])
         elif metadata.get("uid"):
-            mistakes = [each.mistake for each in field_mistakes(read_as.resource, obj) if not each.unknown]
+            mistakes = [mistake.mistake for mistake in field_mistakes(read_as.resource, obj) if not mistake.unknown]
             record, unread = convert(obj, read_as.record)
             if record is None or mistakes:
                 self._complain(place, obj, mistakes or unread)

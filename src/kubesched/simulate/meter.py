@@ -125,7 +125,12 @@ class _Devices:
         if self._node_of and version != self._read_at:
             self._read_at = version
             allocations = (claim.status.allocation for claim in self._objects.all(ResourceClaim))
-            devices = {device.id for each in allocations if each is not None for device in each.devices.results}
+            devices = {
+                device.id
+                for allocation in allocations
+                if allocation is not None
+                for device in allocation.devices.results
+            }
             self._used = self._counted(devices, nodes)
         return self._used
 

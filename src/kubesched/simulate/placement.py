@@ -88,7 +88,9 @@ def preemption_of(decision: Decision, state: ClusterState) -> PreemptionProposal
     if not isinstance(details, PreemptionDetails) or details.run is None:
         return PreemptionProposal(chosen, message=message)
     reader = _Reader(state)
-    candidates = ((each.cost, state.nodes.names[each.row], each) for each in details.run.candidates())
+    candidates = (
+        (candidate.cost, state.nodes.names[candidate.row], candidate) for candidate in details.run.candidates()
+    )
     others = [candidate for _, _, candidate in nsmallest(MOST_OTHERS + 1, candidates, key=lambda found: found[:2])]
     return PreemptionProposal(
         chosen=chosen,
@@ -323,10 +325,10 @@ def with_claims_anew(copy: Pod, own: Mapping[str, PersistentVolumeClaim]) -> tup
         for volume, claim in own.items()
     }
     volumes = tuple(
-        replace(each, persistent_volume_claim=PersistentVolumeClaimSource(claim_name=made[each.name].name))
-        if each.name in made
-        else each
-        for each in copy.spec.volumes
+        replace(volume, persistent_volume_claim=PersistentVolumeClaimSource(claim_name=made[volume.name].name))
+        if volume.name in made
+        else volume
+        for volume in copy.spec.volumes
     )
     return replace(copy, spec=replace(copy.spec, volumes=volumes)), list(made.values())
 

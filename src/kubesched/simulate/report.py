@@ -270,4 +270,4 @@ def figures_in_words(found: Comparison) -> Iterator[tuple[str, list[str]]]:
         ("deviation between nodes", [figures.spread for figures in found.figures]),
     ):
         for name in shares[0]:
-            yield f"{title_of(name)}, {title}", [f"{each.get(name, 0.0):.1%}" for each in shares]
+            yield f"{title_of(name)}, {title}", [f"{share.get(name, 0.0):.1%}" for share in shares]

@@ -1,4 +1,4 @@
-"""Pods that are thought away from the state for a while, on many nodes at once; all are back afterwards."""
+"""Takes pods out of the state for a what-if, on many nodes at once, and puts all of them back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesched.state.pods import PlacedPod, PodTable
 
 
 class Absence:
-    """A context in which placed pods may leave and return. Whoever is absent when it ends returns then.
+    """A context in which placed pods may leave and return. Pods that are absent when it ends return then.
 
     Only the cluster state makes one. Nothing else may change the state meanwhile that does not undo it.
     """
@@ -33,7 +33,7 @@ class Absence:
             self._pods.restore(row, pods)
 
     def take(self, pods: Iterable[PlacedPod]) -> None:
-        """What would be if these were not there?"""
+        """Take these pods away, until `bring_back` or the end."""
         for pod in pods:
             if pod.row not in self._on_row:
                 self._on_row[pod.row] = list(self._pods.pods_on(pod.row))

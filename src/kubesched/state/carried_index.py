@@ -35,7 +35,7 @@ class MatchedTerms(NamedTuple):
 
 
 class _Ids:
-    """Of terms, each as often as it is meant; an array while nothing changes."""
+    """Ids of terms, each as often as it was added; kept as an array until the next change."""
 
     __slots__ = ("_array", "counts")
 
@@ -71,7 +71,7 @@ class CarriedIndex:
         self._places = TermPlaces()
         self._scopes: Rows = np.zeros(0, dtype=np.intp)
         self._topologies: Rows = np.zeros(0, dtype=np.intp)
-        """Of each group of terms that are alike."""
+        """The topology of each group of terms that are alike."""
         self._free_groups: list[int] = []
         self._of: dict[CarriedTerms, tuple[list[int], set[int]]] = {}
         """The ids of terms and groups."""
@@ -104,7 +104,7 @@ class CarriedIndex:
     def is_about(self, topologies: Collection[str]) -> bool:
         return bool(self._places.topologies_among(topologies).any())
 
-    def that_mean(
+    def matching(
         self,
         labels: Mapping[str, str],
         namespace: str,
@@ -115,7 +115,7 @@ class CarriedIndex:
         about = self._places.topologies_among(topologies)
         if not about.any():
             return
-        looks_here = about[self._topologies] & self._places.that_look_into(namespace, namespace_labels)[self._scopes]
+        looks_here = about[self._topologies] & self._places.scopes_including(namespace, namespace_labels)[self._scopes]
         if not looks_here.any():
             return
         unmet = self._unmet.copy()
@@ -124,12 +124,12 @@ class CarriedIndex:
                 np.subtract.at(unmet, self._meeting[anchor].array, 1)
             if anchor in self._ruling_out:
                 unmet[self._ruling_out[anchor].array] = _NEVER
-        found = np.flatnonzero(unmet == 0)
-        if not len(found):
+        terms = np.flatnonzero(unmet == 0)
+        if not len(terms):
             return
-        found = found[looks_here[self._groups[found]]]
-        groups = self._groups[found]
-        numbers, weights = np.bincount(groups), np.bincount(groups, self._weights[found])
+        terms = terms[looks_here[self._groups[terms]]]
+        groups = self._groups[terms]
+        numbers, weights = np.bincount(groups), np.bincount(groups, self._weights[terms])
         for group in np.flatnonzero(numbers).tolist():
             yield MatchedTerms(*self._alike[group], int(numbers[group]), int(weights[group]))
 

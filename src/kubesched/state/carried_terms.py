@@ -44,13 +44,13 @@ class CarriedTerms:
             by_value = self._column.by_value(column, size)
             sums += times * by_value
             return bool(by_value.any())
-        found = False
+        has_any = False
         for row, number in self._rows.items():
             value = column.ids[row]
             if value >= 0:
                 sums[value] += times * number
-                found = True
-        return found
+                has_any = True
+        return has_any
 
     def counts(self, length: int) -> Int64:
         """How many carriers are on each row of that many."""

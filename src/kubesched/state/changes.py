@@ -49,6 +49,6 @@ class ChangeReader(Generic[C]):
 
     def read(self) -> list[C] | None:
         """What was recorded meanwhile, each once; None if it may be anything."""
-        found = self._log.since(self._position)
+        changes = self._log.since(self._position)
         self._position = self._log.position
-        return found
+        return changes

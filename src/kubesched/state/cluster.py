@@ -129,8 +129,8 @@ class ClusterState:
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
         """The labels of a namespace; none if it is unknown."""
-        found = self.objects.get(Namespace, namespace)
-        return found.metadata.labels if found else {}
+        record = self.objects.get(Namespace, namespace)
+        return record.metadata.labels if record else {}
 
     def give_columns(self, facts: PodFacts) -> None:
         """A pod is about to be decided: the resources that it asks for have columns, as far as nodes offer them."""
@@ -143,10 +143,10 @@ class ClusterState:
 
     def companion(self, make: Callable[[ClusterState], T]) -> T:
         """What plugins keep about this cluster and share among profiles; made when it is first asked for."""
-        found: T | None = self._companions.get(make)
-        if found is None:
-            found = self._companions[make] = make(self)
-        return found
+        companion: T | None = self._companions.get(make)
+        if companion is None:
+            companion = self._companions[make] = make(self)
+        return companion
 
     # -- bookkeeping --------------------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class ClusterState:
         self._place(PlacedPod(pod, facts, self._row(node_name), assumed=False))
 
     def _relabel(self, placed: PlacedPod, facts: PodFacts) -> None:
-        """Count a placed pod for what it is now: first that, so that terms it keeps never lack a carrier."""
+        """Count a placed pod with its new labels, then discount the old: terms that it keeps never lack a carrier."""
         before = PlacedPod(placed.pod, placed.facts, placed.row, assumed=False)
         placed.facts = facts
         self.matches.add(placed)

@@ -61,10 +61,10 @@ class Interner(Generic[H]):
         return self._ids.get(value, ABSENT)
 
     def acquire(self, value: H) -> int:
-        found = self._ids.get(value)
-        if found is not None:
-            self._uses[found] += 1
-            return found
+        value_id = self._ids.get(value)
+        if value_id is not None:
+            self._uses[value_id] += 1
+            return value_id
         self.version += 1
         if self._free:
             new = self._free.pop()
@@ -133,9 +133,9 @@ class LabelColumn:
                 listed = is_one_of(ids, [value_id for value_id in wanted if value_id != ABSENT])
                 return listed if requirement.operator == "In" else ~listed
             case _:
-                return self._compared(requirement)[ids]
+                return self._compare(requirement)[ids]
 
-    def _compared(self, requirement: Requirement) -> Bool:
+    def _compare(self, requirement: Requirement) -> Bool:
         """Per value whether its number is greater, or less; the last entry, index -1, is for an absent label."""
         if self._numbers is None or self._numbers[0] != self.values.version:
             numbers = [None if value is None else parse_int64(value) for value in self.values.values]

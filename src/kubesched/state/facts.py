@@ -185,10 +185,10 @@ class PodFacts:
 
         `source` is a pod that has these facts, or anything else that leads to one, such as the cycle.
         """
-        found: T | None = self._kept.get(make)
-        if found is None:
-            found = self._kept[make] = make(source)
-        return found
+        value: T | None = self._kept.get(make)
+        if value is None:
+            value = self._kept[make] = make(source)
+        return value
 
     def derived_at(self, version: Hashable, make: Callable[[S], T], source: S) -> T:
         """As `derived`, for what depends on other objects as well: worked out anew when their version changes."""
@@ -241,21 +241,21 @@ class FactsOf:
             spec = replace(spec, node_name="")
         owner = meta.controller if meta.owner_references else None
         fingerprint = self._encode((meta.namespace, meta.labels, owner, spec, resize_in(status)))
-        found = self._known.get(fingerprint)
-        if found is None:
+        facts = self._known.get(fingerprint)
+        if facts is None:
             if (unbound := _without_named_nodes(spec)) is not None:
                 parts = ("without node names", meta.namespace, meta.labels, owner, unbound, resize_in(status))
-                found = self._made(pod, self._encode(parts)).with_node_names(fingerprint)
+                facts = self._make_facts(pod, self._encode(parts)).with_node_names(fingerprint)
             else:
-                found = self._made(pod, fingerprint)
-            self._known[fingerprint] = found
-        return found
+                facts = self._make_facts(pod, fingerprint)
+            self._known[fingerprint] = facts
+        return facts
 
-    def _made(self, pod: Pod, fingerprint: bytes) -> PodFacts:
-        found = self._known.get(fingerprint)
-        if found is None:
-            found = self._known[fingerprint] = PodFacts(pod, fingerprint, self._nodes, self._features)
-        return found
+    def _make_facts(self, pod: Pod, fingerprint: bytes) -> PodFacts:
+        facts = self._known.get(fingerprint)
+        if facts is None:
+            facts = self._known[fingerprint] = PodFacts(pod, fingerprint, self._nodes, self._features)
+        return facts
 
 
 def without_claim_names(spec: PodSpec) -> PodSpec:

@@ -58,7 +58,7 @@ class LabelIndex:
                 self._columns.pop(key, None)
 
     def find(self, selector: Selector) -> Rows | Bool:
-        """Those whom the selector matches: their ids, if they are few, or a mask over all ids."""
+        """The things that a selector matches: their ids, if they are few, or a mask over all ids."""
         if selector.nothing:
             return _NOBODY
         narrowest: set[int] | None = None
@@ -71,13 +71,13 @@ class LabelIndex:
                     narrowest = having
         if narrowest is not None and len(narrowest) <= _FEW:
             return np.array([i for i in narrowest if selector.matches(self._labels[i])], dtype=np.intp)
-        found = self._present
+        matching = self._present
         for requirement in selector.requirements:
             if requirement.key in self._having:  # otherwise it accepts them all
-                found = found & self._accepted(requirement)
-        return found
+                matching = matching & self._accept(requirement)
+        return matching
 
-    def _accepted(self, requirement: Requirement) -> Bool:
+    def _accept(self, requirement: Requirement) -> Bool:
         key = requirement.key
         column = self._columns.pop(key, None)
         if column is None:
@@ -119,7 +119,7 @@ class SelectorIndex(Generic[I]):
 
 
 def anchors(selector: Selector) -> Iterator[tuple[str, ...]]:
-    """What at least one of must be among the labels (as `labels_as_anchors`) that a selector matches."""
+    """Anchors of a selector: labels that it matches have at least one of them (`labels_as_anchors`)."""
     if selector.nothing:
         return
     narrowest: Requirement | None = None

@@ -22,11 +22,11 @@ from kubesched.state.row_counts import RowCounts
 
 _BYTES_KEPT = 64 << 20
 _BYTES_PER_WANTED = 8000
-"""More than they take, so that one pod with thousands of them does not fill memory with what only it asks."""
+"""Bytes per selector, namespace or requirement: more than they take, so that thousands of one pod are not kept."""
 _LARGE_SHARE = 16
-"""A question that takes more than this part of all is answered and forgotten: who comes to a node would pay for it."""
+"""A question that takes more than this part of all bytes is answered and not kept: each placed pod would update it."""
 _LISTED = 64
-"""Up to so many counters of a group of pods are listed; who asks for more waits until they are found again."""
+"""So many counters are listed per label class; where there are more, they are searched for each time."""
 
 
 class WeightedSelector(NamedTuple):
@@ -50,10 +50,10 @@ class MatchCounter(RowCounts):
 
     def __init__(self, question: PodQuery, with_terminating: bool, counts: Int64) -> None:
         # Plain counts fit into 32 bits, which are faster to go through.
-        super().__init__(counts if sum(abs(one.weight) for one in question) > 1 else counts.astype(np.int32))
+        super().__init__(counts if sum(abs(term.weight) for term in question) > 1 else counts.astype(np.int32))
         self.question = question
         self.with_terminating = with_terminating
-        wanted = sum(1 + len(one.selector.requirements) + len(one.namespaces or ()) for one in question)
+        wanted = sum(1 + len(term.selector.requirements) + len(term.namespaces or ()) for term in question)
         self.size = 12 * len(counts) + _BYTES_PER_WANTED * wanted
         """Bytes, about, with a topology in which each node is a domain."""
 
@@ -108,7 +108,7 @@ class MatchCounts:
         self, facts: PodFacts, namespace_labels: Mapping[str, str], topologies: Collection[str]
     ) -> Iterator[MatchedTerms]:
         """The terms of placed pods that mean pods with such facts, and are about one of these topologies."""
-        return self._carried_index.that_mean(facts.labels, facts.namespace, namespace_labels, topologies)
+        return self._carried_index.matching(facts.labels, facts.namespace, namespace_labels, topologies)
 
     def has_terms_about(self, topologies: Collection[str]) -> bool:
         """Whether placed pods have terms about one of these topologies."""

@@ -34,9 +34,9 @@ class NodeTable(ResourceColumns):
         self.labels: dict[str, LabelColumn] = {}
         """The columns of label keys that somebody asked about and some node has."""
         self._label_uses: dict[str, int] = {}
+        """How many nodes have each label key."""
         self.label_keys_version = 0
         """Grows when a label is the first of its key, or the last one was taken away."""
-        """How many nodes have each label key."""
         self._no_label = LabelColumn("", _FIRST_ROWS)
         self.taint_lists: Interner[tuple[Taint, ...]] = Interner()
         self.images = ImageIndex()
@@ -87,7 +87,7 @@ class NodeTable(ResourceColumns):
     def set_node(self, node: Node) -> int:
         """A node arrived or changed. QuantityError if it offers what is none; then all is as it was."""
         known_row = self.row_of.get(node.name)
-        if known_row is not None and (known := self.nodes[known_row]) is not None and node.is_merely_newer_than(known):
+        if known_row is not None and (known := self.nodes[known_row]) is not None and node.only_version_differs(known):
             # Every node says every few minutes that it is there, and when volumes are attached to it. With thousands of
             # nodes one of them has nearly always just done so, and all columns would be asked for anew.
             self.nodes[known_row] = node

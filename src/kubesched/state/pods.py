@@ -143,7 +143,7 @@ class PodTable:
         return any(other < priority for other in self.by_priority)
 
     def with_lower_priority(self, priority: int) -> Iterator[PlacedPod]:
-        """All of them. The column is looked through, for there may be very many."""
+        """All placed pods of a lower priority, by a look through the column: there may be very many."""
         for index in np.flatnonzero(self._is_lower(priority)).tolist():
             placed = self.at[index]
             assert placed is not None

@@ -32,7 +32,7 @@ class _Numbered(Generic[H]):
         return len(self._uses)
 
     def take(self, thing: H) -> tuple[int, bool]:
-        """Its number, and whether it is new."""
+        """The number of a thing, and whether it is new."""
         known = self.numbers.get(thing)
         if known is not None:
             self._uses[known] += 1
@@ -45,7 +45,7 @@ class _Numbered(Generic[H]):
         return number, True
 
     def give_back(self, thing: H) -> bool:
-        """Whether that was its last use."""
+        """End one use of a thing. Whether that was its last use."""
         number = self.numbers[thing]
         self._uses[number] -= 1
         if not self._uses[number]:
@@ -114,36 +114,36 @@ class TermPlaces:
                     del self._named[namespace]
         self._topologies.give_back(term.topology_key)
 
-    def that_look_into(self, namespace: str, labels: Mapping[str, str]) -> Bool:
+    def scopes_including(self, namespace: str, labels: Mapping[str, str]) -> Bool:
         """Of all scopes, those that a namespace with such labels is in. To be read only: it is kept."""
         view = self._views.pop(namespace, None)
         changed = self._changes.since(view.position) if view is not None and view.labels == labels else None
         if view is None or changed is None:
-            found = self._found_anew(namespace, labels)
+            scopes = self._find_scopes(namespace, labels)
         else:
-            found = grown(view.scopes, len(self._scopes))
+            scopes = grown(view.scopes, len(self._scopes))
             for number in changed:
                 scope = self._scope_of.get(number)
-                found[number] = scope is not None and scope.includes(namespace, labels)
-        self._views[namespace] = _NamespaceView(labels, self._changes.position, found)  # last in line to be forgotten
-        if len(self._views) > max(_FEWEST_VIEWS, _BYTES_OF_VIEWS // (len(found) + 1)):
+                scopes[number] = scope is not None and scope.includes(namespace, labels)
+        self._views[namespace] = _NamespaceView(labels, self._changes.position, scopes)  # last in line to be forgotten
+        if len(self._views) > max(_FEWEST_VIEWS, _BYTES_OF_VIEWS // (len(scopes) + 1)):
             del self._views[next(iter(self._views))]
-        return found
+        return scopes
 
-    def _found_anew(self, namespace: str, labels: Mapping[str, str]) -> Bool:
-        found = np.zeros(len(self._scopes), dtype=np.bool_)
-        found[list(self._named.get(namespace, ()))] = True
+    def _find_scopes(self, namespace: str, labels: Mapping[str, str]) -> Bool:
+        scopes = np.zeros(len(self._scopes), dtype=np.bool_)
+        scopes[list(self._named.get(namespace, ()))] = True
         for scope in self._selecting.candidates(labels):
             if scope.selector.matches(labels):
-                found[self._scopes.numbers[scope]] = True
-        return found
+                scopes[self._scopes.numbers[scope]] = True
+        return scopes
 
     def topologies_among(self, keys: Collection[str]) -> Bool:
         """Of all topologies, those that are among the labels of some node."""
         numbers = self._topologies.numbers
-        found = np.zeros(len(self._topologies), dtype=np.bool_)
+        topologies = np.zeros(len(self._topologies), dtype=np.bool_)
         fewer, others = (keys, numbers) if len(keys) < len(numbers) else (numbers, keys)
         for key in fewer:
             if key in others:
-                found[numbers[key]] = True
-        return found
+                topologies[numbers[key]] = True
+        return topologies

@@ -148,5 +148,5 @@ def test_the_best_rack_is_the_same_whether_or_not_all_are_tried(data: st.DataObj
 
     estimated = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GroupProfile, "_estimated", lambda *about: None)
+        patch.setattr(GroupProfile, "_place_by_estimate", lambda *about: None)
         assert outcome() == estimated

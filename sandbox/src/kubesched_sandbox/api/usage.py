@@ -64,12 +64,12 @@ class Usage:
         containers = pod["spec"]["containers"]
         found: dict[str, dict[str, int]] = {each["name"]: {} for each in containers}
         said = self._said(pod)
-        for each in containers:
-            requests = requests_of(each)
+        for container in containers:
+            requests = requests_of(container)
             for name in ("cpu", "memory"):
                 use = said.get(name, _USUAL)
                 share = requests.get(name, 0) * use.amount // 100
-                found[each["name"]][name] = share if use.is_share else use.amount // len(containers)
+                found[container["name"]][name] = share if use.is_share else use.amount // len(containers)
         return found
 
     def of_nodes(self) -> dict[str, Counter[str]]:

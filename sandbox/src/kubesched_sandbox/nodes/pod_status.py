@@ -20,11 +20,13 @@ def creating(pod: Object, host: str, now: str) -> Object:
         "hostIP": host,
         "hostIPs": [{"ip": host}],
         "conditions": with_conditions(status.get("conditions") or [], [*new, scheduled], now),
-        "containerStatuses": [_container(each, {"waiting": {"reason": waiting}}) for each in pod["spec"]["containers"]],
+        "containerStatuses": [
+            _container(container, {"waiting": {"reason": waiting}}) for container in pod["spec"]["containers"]
+        ],
     }
     if pod["spec"].get("initContainers"):
         first = {"waiting": {"reason": "PodInitializing"}}
-        status["initContainerStatuses"] = [_container(each, first) for each in pod["spec"]["initContainers"]]
+        status["initContainerStatuses"] = [_container(container, first) for container in pod["spec"]["initContainers"]]
     return status
 
 
@@ -42,7 +44,7 @@ def running(pod: Object, address: str, now: str, *, restarts: int = 0) -> Object
         "podIPs": [{"ip": address}],
         "conditions": conditions,
         "containerStatuses": [
-            _container(each, state, ready=True, restarts=restarts) for each in pod["spec"]["containers"]
+            _container(container, state, ready=True, restarts=restarts) for container in pod["spec"]["containers"]
         ],
     }
     if inits := pod["spec"].get("initContainers"):
@@ -56,7 +58,7 @@ def running(pod: Object, address: str, now: str, *, restarts: int = 0) -> Object
 def debugged(pod: Object, containers: list[Object], now: str) -> Object:
     """Containers that were added for debugging run beside the others; they are never ready, and never restarted."""
     status = pod["status"]
-    added = [_container(each, {"running": {"startedAt": now}}) for each in containers]
+    added = [_container(container, {"running": {"startedAt": now}}) for container in containers]
     return {**status, "ephemeralContainerStatuses": [*(status.get("ephemeralContainerStatuses") or ()), *added]}
 
 
@@ -77,7 +79,7 @@ def ended(pod: Object, exit_code: int, now: str) -> Object:
     status |= {
         "phase": "Succeeded" if exit_code == 0 else "Failed",
         "conditions": with_conditions(status.get("conditions") or [], new, now),
-        "containerStatuses": [_ended(each, exit_code, started, now) for each in pod["spec"]["containers"]],
+        "containerStatuses": [_ended(container, exit_code, started, now) for container in pod["spec"]["containers"]],
     }
     return status
 
@@ -91,7 +93,7 @@ def rejected(pod: Object, reason: str, message: str, now: str) -> Object:
 
 def _readiness(pod: Object, conditions: list[Object]) -> Object:
     """Ready, unless a gate that the pod sets itself is not open."""
-    true = {each["type"] for each in conditions if each.get("status") == "True"}
+    true = {condition["type"] for condition in conditions if condition.get("status") == "True"}
     gates = [each["conditionType"] for each in pod["spec"].get("readinessGates") or ()]
     closed = [gate for gate in gates if gate not in true]
     if not closed:
@@ -101,7 +103,7 @@ def _readiness(pod: Object, conditions: list[Object]) -> Object:
 
 
 def _unready(pod: Object) -> Object:
-    names = " ".join(each["name"] for each in pod["spec"]["containers"])
+    names = " ".join(container["name"] for container in pod["spec"]["containers"])
     return {"reason": "ContainersNotReady", "message": f"containers with unready status: [{names}]"}
 
 

@@ -148,7 +148,7 @@ class HollowPods:
         status = node.get("status") or {}
         host.node = node
         addresses = status.get("addresses") or ()
-        host.address = next((each["address"] for each in addresses if each["type"] == "InternalIP"), "")
+        host.address = next((address["address"] for address in addresses if address["type"] == "InternalIP"), "")
         host.network = str((node.get("spec") or {}).get("podCIDR", "10.0.0.0/24")).rpartition(".")[0]
 
     def forget_node(self, name: str) -> None:
@@ -281,7 +281,7 @@ class HollowPods:
             return
         code, stamp = exit_code_of(pod), self._api.stamps.now()
         if code != 0 and pod["spec"].get("restartPolicy") == "OnFailure":
-            restarts = max(each.get("restartCount", 0) for each in pod["status"]["containerStatuses"]) + 1
+            restarts = max(status.get("restartCount", 0) for status in pod["status"]["containerStatuses"]) + 1
             self._plan_finish(pod, now)
             self._write(pod, pod_status.running(pod, pod["status"]["podIP"], stamp, restarts=restarts))
             return

@@ -127,20 +127,20 @@ class DaemonSets(ObjectReconciler):
         self, daemon_set: Object, updates: list[_NodeUpdate], allowed: int, revision_hash: str
     ) -> None:
         surging = sum(bool(each.new and each.old) for each in updates)
-        for each in updates:
-            if each.old and each.new:
-                if each.new_is_available:
-                    self._control.delete(daemon_set, each.old[0])
-            elif each.old and surging < allowed:
+        for update in updates:
+            if update.old and update.new:
+                if update.new_is_available:
+                    self._control.delete(daemon_set, update.old[0])
+            elif update.old and surging < allowed:
                 surging += 1
-                self._control.create(daemon_set, daemon_pod(daemon_set, each.node, revision_hash))
+                self._control.create(daemon_set, daemon_pod(daemon_set, update.node, revision_hash))
 
     def _update_in_place(self, daemon_set: Object, updates: list[_NodeUpdate], allowed: int) -> None:
         unavailable = sum(not each.is_available for each in updates)
-        for each in updates:
-            if each.old and (unavailable < allowed or not each.old_is_available):
-                unavailable += each.old_is_available
-                self._control.delete(daemon_set, each.old[0])
+        for update in updates:
+            if update.old and (unavailable < allowed or not update.old_is_available):
+                unavailable += update.old_is_available
+                self._control.delete(daemon_set, update.old[0])
 
     def _report(self, key: Key, nodes: Eligible, revision_hash: str, now: float) -> float | None:
         daemon_set = self.api.find(DAEMON_SETS, *key)

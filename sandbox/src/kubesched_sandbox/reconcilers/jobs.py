@@ -262,7 +262,7 @@ def _restarts_in_place(job: Object) -> bool:
 
 def _restarts(pod: Object) -> int:
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return sum(each.get("restartCount", 0) for each in statuses)
+    return sum(status.get("restartCount", 0) for status in statuses)
 
 
 def _ended(pod: Object) -> float:

@@ -76,7 +76,11 @@ class Owned(Grouped):
         for obj in self.owned_by(owner):
             metadata = obj["metadata"]
             if "deletionTimestamp" not in metadata and not matches(metadata.get("labels") or {}):
-                others = [each for each in metadata["ownerReferences"] if each["uid"] != owner["metadata"]["uid"]]
+                others = [
+                    reference
+                    for reference in metadata["ownerReferences"]
+                    if reference["uid"] != owner["metadata"]["uid"]
+                ]
                 self._rewrite(obj, others)
         return self.owned_by(owner)
 

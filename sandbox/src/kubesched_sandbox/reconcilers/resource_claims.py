@@ -136,7 +136,7 @@ def claims_of(pod: Object) -> list[str]:
         if entry.get("resourceClaimName")
     ]
     statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-    made = [each["resourceClaimName"] for each in statuses if each.get("resourceClaimName")]
+    made = [status["resourceClaimName"] for status in statuses if status.get("resourceClaimName")]
     return [*named, *made, *_extended(pod)]
 
 

@@ -255,7 +255,7 @@ def _run_as(pod: Object, runtime_class: Object | None) -> None:
         spec["nodeSelector"] = {**own, **selector}
     if tolerations := sequence(where, "tolerations"):
         held = sequence(spec, "tolerations")
-        spec["tolerations"] = [*held, *(each for each in tolerations if each not in held)]
+        spec["tolerations"] = [*held, *(toleration for toleration in tolerations if toleration not in held)]
 
 
 def _carry_over(pod: Object, old: Object) -> None:

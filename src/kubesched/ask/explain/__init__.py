@@ -71,7 +71,7 @@ class NodeGroup:
 
 
 def groups_of(verdicts: Sequence[NodeVerdict], state: ClusterState) -> tuple[NodeGroup, ...]:
-    """Those that fit, then the others by number, the largest last: what is said of few is worth a look first."""
+    """Nodes that fit, then groups of rejected nodes, the largest first."""
     found: dict[tuple[NodeRejection | None, bool], list[NodeVerdict]] = {}
     for verdict in verdicts:
         found.setdefault((verdict.refusal, verdict.for_nominated), []).append(verdict)

@@ -198,7 +198,7 @@ def _cases(file: str, lines: list[str]) -> list[Case]:
 
 
 def _meaningless(case: CaseContent) -> list[Mistake]:
-    """What can be read, and says nothing."""
+    """Mistakes of a case that can be read: no cluster, no expectation, or one that expects nothing."""
     found = []
     if not case.cluster.files and not case.cluster.nodes:
         found.append(Mistake("cluster", "expected files, nodes or both"))

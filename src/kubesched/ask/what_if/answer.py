@@ -277,7 +277,7 @@ def _new_evictions(before: Iterable[Preempted], after: Iterable[Preempted]) -> t
 
 
 def _budgets(before: ClusterOutcome, after: ClusterOutcome) -> Iterable[BudgetOutcome]:
-    """Those that the changes matter to."""
+    """The budgets whose pods the changes move or stop."""
     guards = [obj for obj in after.objects if isinstance(obj, PodDisruptionBudget)]
     if not guards:
         return
@@ -326,7 +326,7 @@ def _spread(before: SimulationReport, after: SimulationReport) -> dict[str, Shar
 
 
 def _workloads(before: ClusterOutcome, after: ClusterOutcome) -> Iterable[WorkloadSpread]:
-    """Those of which another number of pods is in some zone."""
+    """The workloads that have another number of pods in some zone."""
     first, then = _zones_of_workloads(before), _zones_of_workloads(after)
     for workload in sorted({*first, *then}):
         was, is_now = first.get(workload, Counter()), then.get(workload, Counter())
@@ -350,7 +350,7 @@ _Members = dict[str, tuple[Pod, str]]
 
 
 def group_outcomes(before: ClusterOutcome, after: ClusterOutcome) -> tuple[GroupOutcome, ...]:
-    """Those that the changes matter to. None if groups are not scheduled as such."""
+    """The pod groups that the changes matter to. None if groups are not scheduled as such."""
     return tuple(sorted(_told(before, after), key=lambda each: (each.runs, each.group))) if after.has_groups else ()
 
 

@@ -237,7 +237,9 @@ def selector_text(selector: LabelSelector | None) -> str:
         return "no labels at all"
     labels = [f"{key}={value}" for key, value in selector.match_labels.items()]
     conditions = [
-        requirement_text(NodeSelectorRequirement(key=each.key, operator=each.operator, values=each.values))
-        for each in selector.match_expressions
+        requirement_text(
+            NodeSelectorRequirement(key=expression.key, operator=expression.operator, values=expression.values)
+        )
+        for expression in selector.match_expressions
     ]
     return ", ".join([*labels, *conditions]) or "any labels"

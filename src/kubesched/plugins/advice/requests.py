@@ -57,7 +57,7 @@ class RequestAdvice(AdvicePlugin):
             for name, amount in _offered_requests(cycle).items()
             if (left := max(totals.allocatable[ids[name]] - totals.requested[ids[name]], 0)) < amount
         )
-        amounts = ", ".join(f"{each.amount} {each.resource}" for each in resources)
+        amounts = ", ".join(f"{resource.amount} {resource.resource}" for resource in resources)
         if totals.pod_count >= totals.allowed_pods:
             return NodeShortfall(
                 f"has its {totals.allowed_pods} pods" + (f", and lacks {amounts}" if amounts else ""), resources

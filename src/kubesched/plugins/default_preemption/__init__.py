@@ -1,4 +1,4 @@
-"""DefaultPreemption: when nothing fits, whom to ask to leave."""
+"""DefaultPreemption: when nothing fits, which pods to evict so that a pod fits."""
 
 from kubesched.plugins.default_preemption.plugin import DefaultPreemption
 

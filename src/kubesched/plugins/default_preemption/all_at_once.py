@@ -63,7 +63,7 @@ class Victims:
         self.leaves: Bool = (self.index >= 0) & (self.priority < cycle.priority)
         """The pods that are out: at first all of lower priority, in the end the victims."""
         self.breaks: Bool | None = None
-        """Who would break a disruption budget by leaving; they are put back before the others."""
+        """The pods whose eviction would break a disruption budget; they are put back before the others."""
         for column in np.flatnonzero(budgets.may_break_on(rows, cycle.state)).tolist():
             self._put_breaking_first(column, budgets)
 
@@ -159,8 +159,8 @@ class _Emptied(WhatIf):
 
     def __init__(self, state: ClusterState, victims: Victims, ahead: NominatedAtOrAbove) -> None:
         super().__init__(state, victims.rows)
-        each = ((i, requests[victims.index] * victims.leaves) for i, requests in state.pods.requests.items())
-        self._amounts = {resource_id: amounts for resource_id, amounts in each if amounts.any()}
+        amounts_by_id = ((i, requests[victims.index] * victims.leaves) for i, requests in state.pods.requests.items())
+        self._amounts = {resource_id: amounts for resource_id, amounts in amounts_by_id if amounts.any()}
         """Per resource what each pod that could leave requests; resources that none of them requests are left out."""
         for resource_id, amounts in self._amounts.items():
             self._requested[resource_id] -= amounts.sum(axis=0)

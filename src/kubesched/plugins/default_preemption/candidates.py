@@ -51,7 +51,7 @@ class Candidate:
 
 
 def best_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Those that no question tells apart from the best."""
+    """The best candidate, and those that are equal to it in all five questions."""
     costs = [(candidate.cost, candidate) for candidate in candidates]
     lowest = min((cost for cost, _ in costs), default=None)
     return [candidate for cost, candidate in costs if cost == lowest]
@@ -75,14 +75,14 @@ class EvictionBudgets:
 
     def may_break_on(self, rows: Rows, state: ClusterState) -> Bool:
         """Rows with more guarded pods than a budget lets go: on all others no order of leaving can break one."""
-        found = np.zeros(len(rows), dtype=np.bool_)
+        may_break = np.zeros(len(rows), dtype=np.bool_)
         for budget, selector in self._guards:
             counter = state.matches.counter(frozenset((budget.namespace,)), selector)
-            found |= counter.counts[rows] > budget.status.disruptions_allowed
-        return found
+            may_break |= counter.counts[rows] > budget.status.disruptions_allowed
+        return may_break
 
     def split(self, victims: Sequence[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
-        """Those whose going would break a budget, if all went in this order; and the others."""
+        """The pods whose eviction would break a budget, if all were evicted in this order; and the others."""
         left: dict[str, int] = {}
         breaking: list[PlacedPod] = []
         harmless: list[PlacedPod] = []

@@ -34,14 +34,14 @@ class RowCosts:
         """Up to where the logs of nodes and of nominated pods are followed."""
         self.budgets_version = 0
         self.of_one_pod: list[int] = []
-        """The row, if any, of which the pod that asked last was told what holds for no other."""
+        """The row, if any, whose entry holds only for the pod that asked last: it is nominated there."""
         self._known: Bool = np.zeros(size, dtype=np.bool_)
         self._why: Int32 = np.zeros(size, dtype=np.int32)
         """0 for candidates, -1 where nobody need leave, else the index of a status."""
         self._costs: Float = np.zeros((5, size), dtype=np.float64)
         """Whole numbers, too small to be rounded, and times."""
         self._victims: Int32 = np.full((4, size), -1, dtype=np.int32)
-        """Who must leave: indices in the table of pods, or -1."""
+        """The victims of each row: indices in the table of pods, or -1."""
         self._statuses: list[Status] = [NO_VICTIMS, NO_VICTIMS]
 
     def extend(self, size: int) -> None:
@@ -54,8 +54,8 @@ class RowCosts:
         self._known[slice(None) if rows is None else rows] = False
 
     def unknown(self, rows: Rows) -> Rows:
-        found: Rows = rows[~self._known[rows]]
-        return found
+        unknown: Rows = rows[~self._known[rows]]
+        return unknown
 
     def write(self, rows: Rows, failures: list[tuple[Status, Rows]], victims: Victims) -> None:
         """What was found out about some rows: why not, and who must leave the others."""
@@ -73,12 +73,12 @@ class RowCosts:
         self._victims[ranks:, victims.rows] = -1
 
     def candidates(self, rows: Rows) -> Rows:
-        found: Rows = rows[self._why[rows] == _CANDIDATE]
-        return found
+        candidates: Rows = rows[self._why[rows] == _CANDIDATE]
+        return candidates
 
     def candidate(self, row: int, pods: PodTable) -> Candidate:
-        found = (pods.at[index] for index in self._victims[:, row].tolist() if index >= 0)
-        victims = sorted((pod for pod in found if pod is not None), key=lambda pod: pod.importance)
+        pods_there = (pods.at[index] for index in self._victims[:, row].tolist() if index >= 0)
+        victims = sorted((pod for pod in pods_there if pod is not None), key=lambda pod: pod.importance)
         return Candidate(row, tuple(victims), int(self._costs[0, row]))
 
     def best(self, candidates: Rows) -> Rows:
@@ -93,8 +93,8 @@ class RowCosts:
     def failures(self, rows: Rows, names: list[str]) -> list[tuple[Status, Rows]]:
         """Why the other rows are none, with the rows that share a reason."""
         why = self._why[rows]
-        found = [(self._statuses[i], rows[why == i]) for i in np.unique(why).tolist() if i > _CANDIDATE]
-        return found + [(no_victims(names[row]), np.array([row])) for row in rows[why == _NOT_NEEDED].tolist()]
+        failures = [(self._statuses[i], rows[why == i]) for i in np.unique(why).tolist() if i > _CANDIDATE]
+        return failures + [(no_victims(names[row]), np.array([row])) for row in rows[why == _NOT_NEEDED].tolist()]
 
     def _id_of(self, status: Status) -> int:
         if status not in self._statuses:
@@ -174,16 +174,16 @@ class Together:
         if len(unknown):
             self._costs.write(unknown, *_work_out(cycle, filters, budgets, ahead, unknown))
         self.rows = self._costs.candidates(rows)
-        """Those of the candidates."""
+        """The rows of the candidates."""
         self.failures = self._costs.failures(rows, cycle.state.nodes.names)
         self.best_rows: list[int] = self._costs.best(self.rows).tolist()
 
     def candidate(self, row: int) -> Candidate:
-        """Who must leave one of the rows. Once asked for it stays as it was, whatever changes."""
-        found = self._candidates.get(row)
-        if found is None:
-            found = self._candidates[row] = self._costs.candidate(row, self._pods)
-        return found
+        """The candidate of one row. Made once, and not changed when the state changes."""
+        candidate = self._candidates.get(row)
+        if candidate is None:
+            candidate = self._candidates[row] = self._costs.candidate(row, self._pods)
+        return candidate
 
 
 def _work_out(

@@ -128,10 +128,10 @@ def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int
 
 def _dependent_rows(cycle: Cycle, filters: Filters, ahead: NominatedAtOrAbove) -> Bool:
     """Per row whether a filter depends on a pod there that could leave, or on one of those nominated there."""
-    found = np.zeros(cycle.state.nodes.size, dtype=np.bool_)
+    dependent = np.zeros(cycle.state.nodes.size, dtype=np.bool_)
     wide = [plugin for plugin in filters if plugin.looks_at_pods and plugin.depends_on_pods(cycle)]
     if not wide:
-        return found
+        return dependent
 
     def matters(pod: PlacedPod) -> bool:
         return any(plugin.depends_on_pod(cycle, pod) for plugin in wide)
@@ -140,9 +140,9 @@ def _dependent_rows(cycle: Cycle, filters: Filters, ahead: NominatedAtOrAbove) -
     one_of_each: dict[PodFacts, PlacedPod] = {pod.facts: pod for pod in lesser}
     mattering = {facts for facts, pod in one_of_each.items() if matters(pod)}
     if mattering:
-        found[[pod.row for pod in lesser if pod.facts in mattering]] = True
-    found[ahead.rows[ahead.rows_with(matters)]] = True
-    return found
+        dependent[[pod.row for pod in lesser if pod.facts in mattering]] = True
+    dependent[ahead.rows[ahead.rows_with(matters)]] = True
+    return dependent
 
 
 def one_row(cycle: Cycle, what_if: WhatIfRunner, budgets: EvictionBudgets, row: int) -> Candidate | Status:

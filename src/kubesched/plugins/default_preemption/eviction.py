@@ -24,7 +24,7 @@ class Evicting:
         self._last_victims: dict[str, Pod | None] = {}
         """By identity of the preemptor, or the key of its group; None until it is the last victim's turn."""
         self._waiting: dict[str, dict[str, str]] = {}
-        """By identity of the last victim: the names of those who wait for it to leave, by identity."""
+        """By identity of the last victim: the names of the preemptors that wait for it to leave, by identity."""
 
     def begin(self, preemptor: str, name: str, last: Pod | None) -> None:
         """The victims are about to be evicted, or only the last one is left."""
@@ -130,7 +130,7 @@ class Eviction:
             raise not_cleared[0]
 
     async def _shown_leaving(self, victim: Pod) -> None:
-        """Until then an attempt would be in vain: to the cache the victim is still there, and always might be."""
+        """Wait until the watch shows the victim leaving: before, the cache has it, and an attempt would fail."""
 
         def is_met() -> bool:
             placed = self._state.placed(victim)

@@ -1,4 +1,4 @@
-"""The fuse of preemption: who evicted several times in vain evicts no more for a while.
+"""The fuse of preemption: a pod that evicted several times in vain evicts no more for a while.
 
 A preemption was in vain if its preemptor asks for another one, was itself evicted for another pod, or evicted pods of
 its own owner. By priorities alone pods cannot evict each other in circles; with priorities of groups they can.

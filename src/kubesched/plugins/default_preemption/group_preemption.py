@@ -1,4 +1,4 @@
-"""GroupRoom for a pod group: lesser pods are thought away until it fits, and whoever may stay stays."""
+"""Room for a pod group: lesser pods are taken away in a trial until it fits, and those not in its way are put back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Assignments = Sequence[tuple[Pod, int]]
 
 @dataclass(frozen=True)
 class GroupRoom:
-    """Where the pods of the group will go, and who has to leave before, the most important first."""
+    """Where the pods of the group will go, and the victims that leave first, the most important first."""
 
     assignments: Assignments
     victims: tuple[PlacedPod, ...]
@@ -71,7 +71,7 @@ def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if
 def _enough_away(
     units: Sequence[VictimUnit], first: int, what_if: GroupWhatIf, absence: Absence
 ) -> list[VictimUnit] | Status:
-    """Think away the last of these units, more and more, until the group has room; it stands there then.
+    """Take away the last of these units, more and more, until the group has room; then it is placed there.
 
     Those before them would all be let back in: so it comes to the same as if all had been away.
     """
@@ -176,17 +176,17 @@ def split_by_budgets(
 
 
 def whole_units(victims: Iterable[PlacedPod], state: ClusterState) -> tuple[PlacedPod, ...]:
-    """The victims of a single pod, and whoever must leave with them: the rest of groups that are disrupted as one.
+    """The victims of a single pod, with the rest of each group that is disrupted as one.
 
     The API of v1.36 had the field, and its scheduler did not heed it for single preemptors.
     """
-    found = {victim.pod.identity: victim for victim in victims}
-    for victim in list(found.values()):
+    leaving = {victim.pod.identity: victim for victim in victims}
+    for victim in list(leaving.values()):
         group = group_of(victim.pod, state)
         if group is None or group.is_alpha or not group.is_disrupted_as_one:
             continue
         for pod in state.groups.placed(group.key):
             other = state.placed(pod)
             if other is not None:
-                found.setdefault(pod.identity, other)
-    return tuple(found.values())
+                leaving.setdefault(pod.identity, other)
+    return tuple(leaving.values())

@@ -1,4 +1,4 @@
-"""DefaultPreemption: finds the node where making room costs least, and says who would have to go."""
+"""DefaultPreemption: finds the node where making room costs least, and names the victims."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         node_name, victims = names[best[0]], run.candidate(best[0]).victims
         if self.context.features.pod_groups:
             victims = whole_units(victims, cycle.state)
-        said = f"{FOUND} {node_name}, preempting {len(victims)} victims" if self._says_what_it_found else ""
-        return PostFilterResult(node_name, victims, details, self._eviction(cycle, node_name, victims), said), None
+        text = f"{FOUND} {node_name}, preempting {len(victims)} victims" if self._says_what_it_found else ""
+        return PostFilterResult(node_name, victims, details, self._eviction(cycle, node_name, victims), text), None
 
     def _eviction(self, cycle: Cycle, node_name: str, victims: Sequence[PlacedPod]) -> Eviction | None:
         leaving = [victim.pod for victim in victims if not victim.pod.is_terminating]
@@ -143,8 +143,8 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         if leaving and (refusal := eviction.refusal()):
             return None, unschedulable(refusal)
         result = PostFilterResult("", room.victims, None, eviction) if leaving else None
-        said = f"{prefix}found a placement for podgroup, preempting {len(room.victims)} victims"
-        return GroupPostFilterResult(nominations, result, said), None
+        text = f"{prefix}found a placement for podgroup, preempting {len(room.victims)} victims"
+        return GroupPostFilterResult(nominations, result, text), None
 
     def _hopeless(self, run: DryRun, node_count: int) -> tuple[PostFilterResult, Status]:
         details = PreemptionDetails(run=run)
@@ -220,11 +220,11 @@ def _same(asked: NodeVictims | None, now: NodeVictims | None) -> bool:
 
 
 def _found(extender: Extender, answer: Mapping[str, SparedVictims], state: ClusterState) -> list[Candidate]:
-    found = [_candidate(extender, name, victims, state) for name, victims in answer.items()]
-    for candidate in found:
+    candidates = [_candidate(extender, name, victims, state) for name, victims in answer.items()]
+    for candidate in candidates:
         if not candidate.victims and not extender.ignorable:
             raise ExtenderError(f'expected at least one victim pod on node "{state.nodes.names[candidate.row]}"')
-    return [candidate for candidate in found if candidate.victims]
+    return [candidate for candidate in candidates if candidate.victims]
 
 
 def _candidate(extender: Extender, name: str, victims: SparedVictims, state: ClusterState) -> Candidate:

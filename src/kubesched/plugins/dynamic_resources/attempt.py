@@ -46,7 +46,7 @@ class ClaimAttempt:
     pod: Pod
     claims: list[ResourceClaim] = field(default_factory=list)
     consumers: list[ConsumerReference] = field(default_factory=list)
-    """For whom each of them is reserved: the pod, or its group if it is a claim of that."""
+    """The consumer that each claim is reserved for: the pod, or its group if it is a claim of the group."""
     group: PodGroup | None = None
     """The group of the pod, if groups have claims."""
     has_extended_claim: bool = False
@@ -151,7 +151,9 @@ def find_variants(attempt: ClaimAttempt, cycle: Cycle, resources: frozenset[str]
     if not attempt.has_extended_claim:
         return [_variant(attempt, cycle, everywhere, ExtendedDemand(), time)]
     served = cycle.state.companion(ServedResources)
-    classes: dict[str, DeviceClass] = {name: found for name in resources if (found := served.class_of(name))}
+    classes: dict[str, DeviceClass] = {
+        name: device_class for name in resources if (device_class := served.class_of(name))
+    }
     masks = np.zeros(table.size, dtype=np.int64)
     names = sorted(classes)
     for bit, name in enumerate(names):

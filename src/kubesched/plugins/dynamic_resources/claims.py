@@ -81,11 +81,11 @@ def request_rejection(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle
     asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
     if not asked:
         return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
-    for name, one in asked:
-        if not one.device_class_name:
+    for name, wanted in asked:
+        if not wanted.device_class_name:
             return error(f"request {name}: unsupported request type")
-        if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
-            return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
+        if cycle.state.objects.get(DeviceClass, wanted.device_class_name) is None:
+            return unresolvable(f"request {name}: device class {wanted.device_class_name} does not exist")
     return None
 
 

@@ -95,8 +95,8 @@ def explain_claims(attempt: ClaimAttempt, state: ClusterState, winner: str, outc
 
     names = sorted(nodes.order.names(), key=lambda name: (name != winner, others(name), name))[:_MOST_NODES]
     holders = view.ledger.holders()
-    found = tuple(explain_devices(attempt, view, nodes.row_of[name], name, holders) for name in names)
-    return Details(tuple(map(_section, found)), found)
+    nodes_explained = tuple(explain_devices(attempt, view, nodes.row_of[name], name, holders) for name in names)
+    return Details(tuple(map(_section, nodes_explained)), nodes_explained)
 
 
 def devices_in_use(attempt: ClaimAttempt, state: ClusterState, node: NodeView) -> str:
@@ -185,7 +185,7 @@ class _Page:
 
     def _verdict(self, number: int, wanted: RequestDemand, i: int, claim: ResourceClaim) -> tuple[bool, str]:
         chosen = [] if self._found is None else self._found.claims[number]
-        if any(one.wanted is wanted and one.spot == i for one in chosen):
+        if any(choice.wanted is wanted and choice.spot == i for choice in chosen):
             return True, ""
         return False, self._objection(wanted, i, claim)
 

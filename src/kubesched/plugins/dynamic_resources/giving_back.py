@@ -45,7 +45,7 @@ def in_the_way(attempt: ClaimAttempt, refused: Bool, outcome: FilterOutcome) -> 
     asked = [
         row
         for row in np.flatnonzero(refused & outcome.considered).tolist()
-        if (said := outcome.status_of(row)) is not None and said.plugin == NOTES.name
+        if (status := outcome.status_of(row)) is not None and status.plugin == NOTES.name
     ]
     return [
         attempt.claims[index]
@@ -72,7 +72,7 @@ def for_group(group: PodGroup, failing: Sequence[Failing], state: ClusterState) 
 
     If that helps not all of them, and no pod of the group has a node, claims of the group itself are looked at.
     """
-    said: dict[str, None] = {}
+    texts: dict[str, None] = {}
     helpless, writing = [], []
     for one in failing:
         status = for_pod(one.attempt, one.unavailable)
@@ -80,14 +80,14 @@ def for_group(group: PodGroup, failing: Sequence[Failing], state: ClusterState) 
             helpless.append(one)
         else:
             writing.append(one)
-            said.update(dict.fromkeys(status.reasons))
+            texts.update(dict.fromkeys(status.reasons))
     if helpless and state.features.group_claims and not state.groups.placed(group.key):
         unavailable = [claim for one in helpless for claim in one.unavailable]
         found = _of_group(group, helpless[0].attempt, unavailable, state.companion(ClusterDevices).ledger)
         if found is not None:
             writing.append(helpless[0])
-            said.update(dict.fromkeys(found.reasons))
-    return list(said), writing
+            texts.update(dict.fromkeys(found.reasons))
+    return list(texts), writing
 
 
 def _of_group(
@@ -112,7 +112,7 @@ def _of_group(
 
 
 def idle_of(claims: Sequence[ResourceClaim], uid: str) -> list[ResourceClaim]:
-    """Those that nobody uses, but perhaps who has this uid."""
+    """The claims that no pod uses, or only the pod with this uid."""
     return [claim for claim in claims if all(consumer.uid == uid for consumer in claim.status.reserved_for)]
 
 

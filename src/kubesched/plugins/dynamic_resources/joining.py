@@ -1,4 +1,4 @@
-"""Pods that are about to be written into the same claim: whoever has the turn writes all of them at once."""
+"""Pods that are about to be written into the same claim: the one that has the turn writes all of them at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubesched.state.cluster import ClusterState
 
 
 class JoinedConsumers:
-    """Who waits for a turn to be written into a claim, together with those who count on the same devices of it."""
+    """The consumers that wait to be written into a claim, beside others that count on the same devices of it."""
 
     def __init__(self, state: ClusterState) -> None:
         self._waiting: dict[tuple[str, int], dict[str, ConsumerReference]] = {}
@@ -23,7 +23,7 @@ class JoinedConsumers:
     def joined(
         self, claim: str, allocation: AllocationResult | None, consumer: ConsumerReference
     ) -> Iterator[Collection[ConsumerReference]]:
-        """All who wait beside the consumer, and itself, at any moment until it leaves.
+        """The consumer, and all that wait beside it, at any moment until it leaves.
 
         Pods that share an allocation share one object; those who found the claim allocated have none to write.
         """

@@ -227,11 +227,11 @@ class DynamicResources(
             return None, self._no_claims if self.name in cycle.skipped_filters else error("not found")
         if not attempt.claims:
             return None, self._no_claims
-        said = for_pod(attempt, self.in_the_way(attempt, diagnosis))
-        if said is STILL_NOT_SCHEDULABLE:
+        text = for_pod(attempt, self.in_the_way(attempt, diagnosis))
+        if text is STILL_NOT_SCHEDULABLE:
             return None, self._no_help
         cycle.defer(self._binding(cycle, attempt).undo)
-        return None, said
+        return None, text
 
     def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf
@@ -312,14 +312,14 @@ class DynamicResources(
     def allocations_on(self, cycle: Cycle, row: int) -> list[AllocationResult] | None:
         """What the claims that are to be allocated would get on a row; None if they cannot be."""
         variant = self._attempt(cycle).variant_at(row)
-        found = None if variant.answer is None else variant.answer.outcomes[row].found
-        if found is None:
+        devices = None if variant.answer is None else variant.answer.outcomes[row].found
+        if devices is None:
             return None
         view, state = self._view(cycle), cycle.state
         class_of = partial(state.objects.get, DeviceClass)
         attempt = f"{cycle.pod.uid}/{state.objects.version(ResourceClaim)}"
         inventory, release = view.inventories.of(row), state.features.release
-        return allocations(found, inventory, state.nodes.names[row], variant.claims, class_of, release, attempt)
+        return allocations(devices, inventory, state.nodes.names[row], variant.claims, class_of, release, attempt)
 
     def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
         """What was set aside is free again; what was written already is to be taken back."""

@@ -182,7 +182,7 @@ async def _delete(client: ClusterClient, claim: ResourceClaim) -> None:
             return
         finalizers = stored["metadata"].get("finalizers") or []
         if FINALIZER in finalizers:
-            left = [each for each in finalizers if each != FINALIZER]
+            left = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
             await client.replace(_KIND, {**stored, "metadata": {**stored["metadata"], "finalizers": left}})
         await client.delete(_KIND, claim.name, namespace=claim.namespace, uid=claim.metadata.uid)
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""What may help a pod that found no place among others: company that comes or goes, nodes that change their domain."""
+"""Queueing hints of InterPodAffinity: pods that match a term come or go, nodes change their domain."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hi
 
 def _anchors_of_all(facts: PodFacts, kind: TermKind) -> list[tuple[str, ...]]:
     """What one of must be among the labels of pods that all terms of a kind mean: some term's anchors will do."""
-    found = [list(anchors(term.selector)) for term in facts.terms_of(kind)]
-    return min(found, key=lambda of_term: (() in of_term, len(of_term)), default=[])
+    anchors_by_term = [list(anchors(term.selector)) for term in facts.terms_of(kind)]
+    return min(anchors_by_term, key=lambda of_term: (() in of_term, len(of_term)), default=[])
 
 
 def _domains_waited_for(pod: Pod, state: ClusterState) -> Iterator[Token]:

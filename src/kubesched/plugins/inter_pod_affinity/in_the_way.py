@@ -15,8 +15,8 @@ from kubesched.state.pods import PlacedPod
 
 def rejection_in_words(cycle: Cycle, node: NodeView) -> str:
     """As a phrase with the node as its subject; empty if no single pod or term says it."""
-    found = (*_unmet(cycle, node), *_unwanted(cycle, node))
-    return "; ".join(found) or next(_unwelcome(cycle, node), "")
+    phrases = (*_unmet(cycle, node), *_unwanted(cycle, node))
+    return "; ".join(phrases) or next(_unwelcome(cycle, node), "")
 
 
 def _unmet(cycle: Cycle, node: NodeView) -> Iterator[str]:

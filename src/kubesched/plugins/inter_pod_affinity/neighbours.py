@@ -1,4 +1,4 @@
-"""Whom affinity terms mean, and how many pods that matter to the incoming pod are in each domain of each topology."""
+"""Which pods affinity terms match, and how many that matter to the incoming pod are in each domain of each topology."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class NamespacesByLabel:
             self._names = [namespace.name for namespace in namespaces]
             for i, namespace in enumerate(namespaces):
                 self._index.put(i, namespace.metadata.labels)
-        found = self._index.find(selector)
-        return [self._names[i] for i in (np.flatnonzero(found) if found.dtype == np.bool_ else found).tolist()]
+        rows = self._index.find(selector)
+        return [self._names[i] for i in (np.flatnonzero(rows) if rows.dtype == np.bool_ else rows).tolist()]
 
 
 def namespaces_of(term: Term, state: ClusterState) -> frozenset[str] | None:
@@ -78,13 +78,13 @@ def by_topology(terms: Iterable[Term], cycle: Cycle) -> dict[str, list[WeightedS
 
     Preferred terms count for their weight, against the pod if it is anti-affinity; required ones count once.
     """
-    found: dict[str, list[WeightedSelector]] = {}
+    selectors: dict[str, list[WeightedSelector]] = {}
     for term in cycle.budget.watched(terms, EXPENSE):
         if cycle.state.nodes.has_label(term.topology_key):
             weight = -term.weight if term.kind == "preferred-anti-affinity" else term.weight or 1
             wanted = WeightedSelector(namespaces_of(term, cycle.state), term.selector, weight)
-            found.setdefault(term.topology_key, []).append(wanted)
-    return found
+            selectors.setdefault(term.topology_key, []).append(wanted)
+    return selectors
 
 
 def means(term: Term, facts: PodFacts, namespace_labels: dict[str, str]) -> bool:
@@ -104,7 +104,7 @@ class Meant(NamedTuple):
     topology_key: str
     terms: int
     weight: int
-    """Of all these terms together."""
+    """The sum of the weights of these terms."""
 
 
 def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[Meant]]:
@@ -125,10 +125,10 @@ def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[Meant]]:
         number_and_weight = sums.setdefault((term.kind, carried, term.topology_key), [0, 0])
         number_and_weight[0] += number
         number_and_weight[1] += weight
-    found: dict[TermKind, list[Meant]] = {}
+    meant: dict[TermKind, list[Meant]] = {}
     for (kind, carried, key), (number, weight) in sums.items():
-        found.setdefault(kind, []).append(Meant(carried, key, number, weight))
-    return found
+        meant.setdefault(kind, []).append(Meant(carried, key, number, weight))
+    return meant
 
 
 TopologyCounts = list[tuple[str, Int64]]
@@ -169,8 +169,8 @@ class Neighbours:
         terms = bool(cycle.facts.terms_of("required-affinity") or cycle.facts.terms_of("required-anti-affinity"))
         if not terms and not carried_terms_that_mean(cycle).get("required-anti-affinity"):
             return None
-        found = cls(cycle)
-        return found if terms or any(pods.any() for _, pods in found.unwelcome) else None
+        neighbours = cls(cycle)
+        return neighbours if terms or any(pods.any() for _, pods in neighbours.unwelcome) else None
 
     def satisfied(self, nodes: Nodes) -> Bool:
         """Per row whether all wanted pods are near. The first pod of a kind that wants its own may go anywhere."""

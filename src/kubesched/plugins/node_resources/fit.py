@@ -55,7 +55,7 @@ from kubesched.state.facts import StateKey
 TOO_MANY_PODS = "Too many pods"
 
 _TABLE_BITS = 16
-"""Up to so many faults there is a table of all combinations; who asks for more resources than that can wait."""
+"""Up to so many faults there is a table of all combinations; pods that ask for more resources than that are rare."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +185,8 @@ class NodeResourcesFit(
         for i in request.missing:
             if request.names[i] not in by_devices:
                 faults[(i + 1) >> 3] |= 1 << ((i + 1) & 7)
-        found = int.from_bytes(faults, "little")
-        return found | request.hopeless if found else 0
+        bits = int.from_bytes(faults, "little")
+        return bits | request.hopeless if bits else 0
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
         request = self._allocation.request_of(cycle)
@@ -290,7 +290,7 @@ class Shortage:
     resource: str
     asked: str
     most_left: str
-    """On the node, among those with too little, that has most of it."""
+    """How much is left on the node that has most of it, among those with too little."""
     node: str
     nodes: int
     """How many have too little."""

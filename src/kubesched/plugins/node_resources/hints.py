@@ -1,4 +1,4 @@
-"""What may help a pod for which there was no room: pods that leave or shrink, nodes that come or grow."""
+"""Queueing hints of NodeResourcesFit: pods leave or shrink, nodes come or grow."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _sizes_brought(old: Node | None, new: Node, state: ClusterState) -> Iterable
 
 
 def _size(amounts: Amounts) -> tuple[int, int]:
-    """Cpu and memory as powers of two: who fits into a node is of no greater size in either."""
+    """Cpu and memory as powers of two: a pod that fits into a node is of no greater size in either."""
     return amounts.get("cpu", 0).bit_length(), (amounts.get("memory", 0) // _MEMORY).bit_length()
 
 

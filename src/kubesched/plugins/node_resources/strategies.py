@@ -100,9 +100,11 @@ class _Ratio:
 
 
 def _as_columns(strategy: Strategy, resources: Sequence[ScoredResource], used: list[int], offered: list[int]) -> int:
-    use = np.array([[wrapped(used[one.resource_id] + one.amount)] for one in resources], dtype=np.int64).reshape(-1, 1)
-    offer = np.array([[offered[one.resource_id]] for one in resources], dtype=np.int64).reshape(-1, 1)
-    weights = np.array([one.weight for one in resources], dtype=np.int64)
+    use = np.array(
+        [[wrapped(used[resource.resource_id] + resource.amount)] for resource in resources], dtype=np.int64
+    ).reshape(-1, 1)
+    offer = np.array([[offered[resource.resource_id]] for resource in resources], dtype=np.int64).reshape(-1, 1)
+    weights = np.array([resource.weight for resource in resources], dtype=np.int64)
     return int(strategy.columns(use, offer, weights)[0])
 
 

@@ -80,7 +80,7 @@ class SpreadConstraints:
         return {action: tuple(c._replace(selector=selector) for c in found) for action, found in compiled.items()}
 
     def _compiled(self, constraints: Iterable[TopologySpreadConstraint], pod: Pod) -> ByAction:
-        found: dict[str, list[SpreadConstraint]] = {}
+        by_action: dict[str, list[SpreadConstraint]] = {}
         for c in constraints:
             compiled = SpreadConstraint(
                 max_skew=c.max_skew,
@@ -90,8 +90,8 @@ class SpreadConstraints:
                 honors_affinity=c.node_affinity_policy != "Ignore",
                 honors_taints=c.node_taints_policy == "Honor",
             )
-            found.setdefault(c.when_unsatisfiable, []).append(compiled)
-        return {action: tuple(compiled) for action, compiled in found.items()}
+            by_action.setdefault(c.when_unsatisfiable, []).append(compiled)
+        return {action: tuple(compiled) for action, compiled in by_action.items()}
 
     def _selector(self, constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
         """The selector with matchLabelKeys worked in; the API server may have done that already, which does no harm."""
@@ -121,5 +121,5 @@ def _requirements_of(owner: OwnerReference, namespace: str, objects: ObjectStore
     kind = {"ReplicaSet": ReplicaSet, "StatefulSet": StatefulSet}.get(owner.kind)
     if kind is None or owner.api_version != "apps/v1":
         return ()
-    found = objects.get(kind, owner.name, namespace)
-    return () if found is None else compile_selector(found.spec.selector).requirements  # type: ignore[attr-defined]
+    record = objects.get(kind, owner.name, namespace)
+    return () if record is None else compile_selector(record.spec.selector).requirements  # type: ignore[attr-defined]

@@ -105,7 +105,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def after_own_change(self, pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
         """The waiting pod tolerates more nodes, or is counted by other constraints of its own."""
         constraints = self._constraints.hard(Cycle(pod, state))
-        if old.spec.tolerations != new.spec.tolerations and any(each.honors_taints for each in constraints):
+        if old.spec.tolerations != new.spec.tolerations and any(constraint.honors_taints for constraint in constraints):
             return Hint.QUEUE
         return queue_if(any(_counts(constraint, old) != _counts(constraint, new) for constraint in constraints))
 
@@ -155,13 +155,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             # pods there + the pod itself - pods where they are fewest, at most maxSkew
             limit = constraint.max_skew - itself + domains.fewest()
             if len(ids) < len(domains.pods):
-                found = np.where(domains.pods[ids] > limit, np.int32(skewed), np.int32(0))
-                found[ids < 0] = unlabelled
+                skewed_ids = np.where(domains.pods[ids] > limit, np.int32(skewed), np.int32(0))
+                skewed_ids[ids < 0] = unlabelled
             else:  # fewer domains than rows: judge domains, then pick for each row
                 of_domains = np.where(domains.pods > limit, np.int32(skewed), np.int32(0))
                 of_domains[-1] = unlabelled
-                found = of_domains.take(ids)  # as of_domains[ids], in half the time
-            rejected = found if rejected is None else np.where(rejected == 0, found, rejected)
+                skewed_ids = of_domains.take(ids)  # as of_domains[ids], in half the time
+            rejected = skewed_ids if rejected is None else np.where(rejected == 0, skewed_ids, rejected)
             if number < len(asked) and rejected.all():
                 break
         return np.zeros(len(nodes), dtype=np.int32) if rejected is None else rejected

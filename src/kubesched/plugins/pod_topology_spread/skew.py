@@ -66,25 +66,25 @@ def _why_closed(cycle: Cycle, rows: Bool) -> str:
 
 def skew_in_words(cycle: Cycle, asked: Iterable[Domains], node: NodeView) -> str:
     """Why constraints reject a node, as a phrase with the node as its subject."""
-    said = []
+    phrases = []
     for domains in asked:
         constraint = domains.constraint
         value = node.labels.get(constraint.topology_key)
         if value is None:
-            said.append(f"lacks the label {constraint.topology_key}")
+            phrases.append(f"lacks the label {constraint.topology_key}")
             continue
         counts = counts_of(cycle, domains)
-        pods = next((each.pods for each in counts.domains if each.domain == value), 0)
+        pods = next((domain.pods for domain in counts.domains if domain.domain == value), 0)
         if pods + constraint.selector.matches(cycle.pod.metadata.labels) - counts.fewest > constraint.max_skew:
-            said.append(f"is in {value} with {pods} matching pods, {_others(counts, value)}")
-    return "; ".join(said)
+            phrases.append(f"is in {value} with {pods} matching pods, {_others(counts, value)}")
+    return "; ".join(phrases)
 
 
 def _others(counts: SpreadCounts, value: str) -> str:
     limit = f"maxSkew {counts.max_skew} over {counts.topology_key}"
     if len(counts.domains) < counts.min_domains:
         return f"of {len(counts.domains)} domains where {counts.min_domains} are wanted: {limit}"
-    others = [each for each in counts.domains if each.domain != value]
+    others = [domain for domain in counts.domains if domain.domain != value]
     named = others if len(others) <= _MOST_NAMED else others[:1]
     texts = [f"{each.domain} has {each.pods}{f' ({each.remark})' if each.remark else ''}" for each in named]
     return f"{', '.join(texts)}: {limit}"

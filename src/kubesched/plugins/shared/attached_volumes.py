@@ -52,10 +52,10 @@ class AttachedVolumes:
 
     def in_use_already(self, volumes: Iterable[AttachedVolume]) -> Int64:
         """How many of the volumes pods of each row use."""
-        found: Int64 = np.zeros(len(self._state.nodes.live), dtype=np.int64)
+        counts: Int64 = np.zeros(len(self._state.nodes.live), dtype=np.int64)
         for volume in volumes:
-            found[list(self._users.get(volume, ()))] += 1
-        return found
+            counts[list(self._users.get(volume, ()))] += 1
+        return counts
 
     def of_pod(self, placed: PlacedPod) -> Set[AttachedVolume]:
         """The volumes that a pod uses, which need not be where it is."""
@@ -146,7 +146,7 @@ class AttachedVolumes:
 
     def _find_in_use(self, row: int) -> Set[AttachedVolume]:
         before = self._of_pods.pop(row, {})
-        found: dict[str, tuple[tuple[Volume, ...], Set[AttachedVolume]]] = {}
+        by_pod: dict[str, tuple[tuple[Volume, ...], Set[AttachedVolume]]] = {}
         for placed in self._state.pods.pods_on(row):
             if attachable_count(placed.pod, placed.facts):
                 pod, identity = placed.pod, placed.pod.identity
@@ -154,10 +154,10 @@ class AttachedVolumes:
                 if known is None or known[0] != pod.spec.volumes:
                     known = (pod.spec.volumes, volumes_in_use(pod, self._state.objects))
                     self._note_dependencies(pod, row)
-                found[identity] = known
-        if found:
-            self._of_pods[row] = found
-        return _NONE.union(*(volumes for _, volumes in found.values()))
+                by_pod[identity] = known
+        if by_pod:
+            self._of_pods[row] = by_pod
+        return _NONE.union(*(volumes for _, volumes in by_pod.values()))
 
     def _note_dependencies(self, pod: Pod, row: int) -> None:
         for use in claims_used(pod):

@@ -71,17 +71,17 @@ def _offers_by_value(wish: Wish, shelf: Shelf, label: str, nodes: Nodes, depth: 
     """By the id of each value that a label has in this view, the smallest volumes that list the value."""
     values = nodes.state.nodes.label(label).values.values
     by_value = shelf.by_label[label]
-    found: dict[int, list[Offer]] = {}
+    offers_by_id: dict[int, list[Offer]] = {}
     for value_id in np.unique(nodes.label_ids(label)).tolist():
         value = values[value_id] if value_id != ABSENT else None
         offers = by_value.get(value) if value is not None else None
         if offers:
-            found[value_id] = wish.first(offers, depth)
-    return found
+            offers_by_id[value_id] = wish.first(offers, depth)
+    return offers_by_id
 
 
 def _is_taken(offer: Offer, taken: Sequence[Int64], nodes: Nodes) -> Bool:
-    found = nodes.none()
+    within_reach = nodes.none()
     for other in taken:
-        found |= other == offer.serial
-    return found
+        within_reach |= other == offer.serial
+    return within_reach

@@ -1,4 +1,4 @@
-"""Volumes that are there for the taking: by class and by where they can be reached, the smallest first."""
+"""Free volumes: by class and by where they can be reached, the smallest first."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ class Wish:
 
     def first(self, offers: list[Offer], how_many: int) -> list[Offer]:
         """The smallest of some sorted offers that the claim could take."""
-        found: list[Offer] = []
+        matching: list[Offer] = []
         for offer in offers:
             if self.picks(offer):
-                found.append(offer)
-                if len(found) == how_many:
+                matching.append(offer)
+                if len(matching) == how_many:
                     break
-        return found
+        return matching
 
 
 class Shelf:

@@ -97,10 +97,10 @@ class VolumeBinding(
         troubles = np.zeros(len(nodes), dtype=np.intp)
         for bit, rows in enumerate(findings.troubles):
             troubles += rows << bit
-        found: Int32 = self._id_of_troubles[troubles]
+        ids: Int32 = self._id_of_troubles[troubles]
         for rows, reason in findings.untranslatable:
-            found[rows] = self.rejections.id_of(error(reason))
-        return found
+            ids[rows] = self.rejections.id_of(error(reason))
+        return ids
 
     def _number_troubles(self) -> Int32:
         """The rejection id of every combination of troubles, a bit each."""

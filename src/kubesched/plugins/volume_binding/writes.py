@@ -104,12 +104,12 @@ def _as_it_was(obj: PersistentVolume | PersistentVolumeClaim) -> Json:
 
 def _awaited(writes: VolumeWrites) -> dict[tuple[str, str], PersistentVolumeClaim | None]:
     """By namespace and name the claims to be bound; those whose volume is to be made as they were asked for."""
-    found: dict[tuple[str, str], PersistentVolumeClaim | None] = {
+    awaited: dict[tuple[str, str], PersistentVolumeClaim | None] = {
         (volume.spec.claim_ref.namespace, volume.spec.claim_ref.name): None
         for volume in writes.volumes
         if volume.spec.claim_ref
     }
-    return found | {(claim.namespace, claim.name): claim for claim in writes.claims}
+    return awaited | {(claim.namespace, claim.name): claim for claim in writes.claims}
 
 
 def _is_bound(key: tuple[str, str], node_name: str, asked: PersistentVolumeClaim | None, objects: ObjectStore) -> bool:

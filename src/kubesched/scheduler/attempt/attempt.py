@@ -102,7 +102,7 @@ class Paused(msgspec.Struct, frozen=True, gc=False):
     expense: Expense
     """What takes so long."""
     facts: PodFacts | None = None
-    """Of the pod: with them lives what plugins keep there to go on from."""
+    """The pod's facts: plugins keep on them what the next turn goes on from."""
 
 
 class Failed(msgspec.Struct, frozen=True, gc=False):
@@ -176,7 +176,7 @@ class Attempt:
     watch: Stopwatch | None = None
     """Measures the attempt, if a listener has given it one."""
     answers: ExtenderAnswers | None = None
-    """Of extenders; None if none has a say about the pod."""
+    """What extenders answer; None if no extender is interested in the pod."""
     number: int = 0
     """Counts the attempts of a scheduler. A pod may get its next one while the last is still being written."""
     spent: float = 0.0
@@ -191,7 +191,7 @@ class Attempt:
 
     @property
     def extender_answers(self) -> Sequence[ExtenderAnswers]:
-        """Those of all pods that extenders have a say about."""
+        """The answers of extenders, for each pod that an extender is interested in."""
         return () if self.answers is None else (self.answers,)
 
     @property

@@ -42,6 +42,7 @@ class BindingCycle:
         pre_binding: PreBinding,
         extenders: Sequence[Extender] = (),
     ) -> None:
+        self.extenders = extenders
         self._state = state
         self._queue = queue
         self._client = client
@@ -116,7 +117,7 @@ class BindingCycle:
         return plugins, failed
 
     async def _pre_bind_unless_stopped(self, plugins: list[PreBindPlugin], decision: Decision) -> Status | None:
-        """A pod that must give way to another before it is bound fails as if a plugin had."""
+        """Run PreBind plugins. A preemptor may stop them: then the pod fails as if a plugin had rejected it."""
         try:
             status = await self._pre_bind(plugins, decision)
         except asyncio.CancelledError:
@@ -160,7 +161,7 @@ class BindingCycle:
                 log.warning("not all could be undone for pod %s: %s", decision.pod.key, status.message)
 
     async def nominate_expected_node(self, pod: Pod, node_name: str) -> None:
-        """What comes next may take a while, so the pod's status names its node beforehand."""
+        """Write the node to the pod's status, since PreBind and Bind may take a while."""
         if not self._nominates_expected_node or pod.status.nominated_node_name == node_name:
             return
         try:

@@ -39,7 +39,7 @@ class FailureReporter:
         self._classes = classes
 
     async def report(self, queued: QueuedPod, failure: Failure) -> None:
-        """All of it, unless that would say nothing new."""
+        """Requeue the pod, and write event and condition unless they would repeat what an equal pod's just said."""
         if self._requeue(queued, failure) and not self._is_redundant(queued.pod, failure):
             await self.tell(queued.pod, failure)
 
@@ -71,7 +71,7 @@ class FailureReporter:
 
     async def tell(self, pod: Pod, failure: Failure) -> None:
         """An event and the condition, for a pod that is back in the queue."""
-        note = _shortened(failure.message)
+        note = _shorten(failure.message)
         self._client.record_event(
             pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
         )
@@ -89,7 +89,7 @@ class FailureReporter:
             log.exception("the status of pod %s could not be written", pod.key)
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     """What an event has room for, which the API server counts in bytes."""
     written = message.encode()
     if len(written) <= _LONGEST_NOTE:
@@ -105,10 +105,10 @@ def failure_of(decision: Decision, *, rejects_alike: Callable[[Set[str]], bool] 
         return Failure(error(decision.status.message), decision.status.message)
     if diagnosis is None:
         return Failure(unresolvable(decision.message), decision.message)  # there are no nodes at all
-    found = decision.post_filter
-    asked = decision.post_filter_status is not None or found is not None
-    nominated = (found.nominated if found is not None else None) if asked else ""
-    rejectors = diagnosis.unschedulable_plugins | (frozenset() if found is None else found.rejectors)
+    result = decision.post_filter
+    asked = decision.post_filter_status is not None or result is not None
+    nominated = (result.nominated if result is not None else None) if asked else ""
+    rejectors = diagnosis.unschedulable_plugins | (frozenset() if result is None else result.rejectors)
     return Failure(
         Status(Code.UNSCHEDULABLE),
         decision.message,
@@ -120,13 +120,13 @@ def failure_of(decision: Decision, *, rejects_alike: Callable[[Set[str]], bool] 
 
 
 def breakdown(failure: Exception) -> Failure:
-    """Of a plugin that raised."""
+    """The failure of an attempt in which a plugin raised an exception."""
     message = describe(failure)
     return Failure(error(message), message)
 
 
 def rejection(status: Status) -> Failure:
-    """The one node that was found is not to be had after all."""
+    """The failure of a pod whose node a Reserve or Permit plugin refused."""
     if not status.is_rejection:
         return Failure(status, status.message)
     reasons = histogram(Counter(status.reasons))
@@ -136,5 +136,5 @@ def rejection(status: Status) -> Failure:
 
 
 def denial(status: Status) -> Failure:
-    """A pod waited for a Permit plugin, and in vain."""
+    """The failure of a pod that waited for a Permit plugin, which then denied it."""
     return rejection(status if status.is_rejection else error(f"waiting on permit for pod: {status.message}"))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 
 from kubesched.api.pod import Pod
 from kubesched.framework.budget import TurnOverError
-from kubesched.framework.client import ClusterClient
 from kubesched.framework.cycle import PODS_TO_ACTIVATE
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
@@ -30,6 +29,7 @@ from kubesched.scheduler.attempt.attempt import (
 )
 from kubesched.scheduler.attempt.failures import breakdown, denial, failure_of, rejection
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.write_counting import WriteCounter
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
 
@@ -47,23 +47,26 @@ class SchedulingCycle:
         self,
         engine: Engine,
         queue: SchedulingQueue,
-        client: ClusterClient,
+        writes: WriteCounter,
         profiles: dict[str, Profile],
         waiting: WaitingPods,
         find: Callable[[str], Pod | None],
         evicts_first: bool,
     ) -> None:
-        """`find` has the latest version of a pod by its name; for `evicts_first` see Scheduler."""
+        """`find` has the latest version of a pod by its name.
+
+        `evicts_first` if victims are evicted before their preemptor goes back to the queue; until then no pod is tried.
+        """
         self.reserving = Reserving(engine.state, profiles)
         self._state = engine.state
         self._engine = engine
-        self._queue = queue
-        self._client = client
-        self._profiles = profiles
+        self.queue = queue
+        self.writes = writes
+        self.profiles = profiles
         self._permit_plugins = {name: profile.at("permit", PermitPlugin) for name, profile in profiles.items()}
-        self._waiting = waiting
+        self.waiting = waiting
         self._find = find
-        self._evicts_first = evicts_first
+        self.evicts_first = evicts_first
         self._permitting: dict[str, tuple[Attempt, Decision]] = {}
         """Attempts that wait for a Permit plugin, by the identity of their pod."""
 
@@ -77,7 +80,7 @@ class SchedulingCycle:
         try:
             has_waited = isinstance(attempt.state, Asking | Paused)
             if self.is_to_be_skipped(pod, self._find(pod.key) if has_waited else pod):
-                self._queue.done(pod)
+                self.queue.done(pod)
                 self._state.nominated.keep_only_name_of(pod)
                 return Done(AttemptOutcome.SKIPPED)
             decision = self._engine.decide(
@@ -85,7 +88,7 @@ class SchedulingCycle:
             )
             attempt.ran_out = self._engine.budget.ran_out
             if decision.outcome is not Outcome.SCHEDULED:
-                failure = failure_of(decision, rejects_alike=self._profiles[decision.profile].rejects_alike)
+                failure = failure_of(decision, rejects_alike=self.profiles[decision.profile].rejects_alike)
                 return Failed(failure, decision, self._begin_preemption(decision, failure))
             return self._assume(attempt, decision)
         except AnswersMissingError as missing:
@@ -113,21 +116,21 @@ class SchedulingCycle:
         """The pod is assumed and everything is reserved: it is to be bound, once all plugins permit it."""
         if timeouts:
             self._permitting[decision.pod.identity] = attempt, decision
-            self._waiting.add(decision.pod, decision.node, timeouts)
+            self.waiting.add(decision.pod, decision.node, timeouts)
         self.activate_others(decision)
         if timeouts:
             return WaitingOnPermit(decision)
-        self._queue.done(decision.pod)
+        self.queue.done(decision.pod)
         return Assumed(decision)
 
     def settled(self) -> list[Attempt]:
         """Attempts that waited for a Permit plugin and need not any longer."""
         over = []
-        for waiting in self._waiting.settled():
+        for waiting in self.waiting.settled():
             attempt, decision = self._permitting.pop(waiting.pod.identity)
             if waiting.refusal is None:
                 attempt.state = Assumed(decision)
-                self._queue.done(waiting.pod)
+                self.queue.done(waiting.pod)
             else:
                 attempt.state = Denied(denial(waiting.refusal), decision)
             over.append(attempt)
@@ -141,7 +144,7 @@ class SchedulingCycle:
             return True
         if latest.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
-            self._client.record_event(
+            self.writes.record_event(
                 pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
             )
             return True
@@ -149,7 +152,7 @@ class SchedulingCycle:
         return placed is not None and placed.assumed
 
     def _permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
-        """The last word before binding: None if it is yes, or not yet; then `timeouts` has who must be waited for."""
+        """Ask Permit plugins. None if none refuses; `timeouts` has the seconds of each that asks to wait."""
         rejected = self.ask_to_permit(decision, timeouts)
         decision.cycle.lap("Permit", WAITING if timeouts and rejected is None else rejected)
         if rejected is not None:
@@ -157,7 +160,7 @@ class SchedulingCycle:
         return rejected
 
     def ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
-        """As `_permit`, without consequences."""
+        """As `_permit`, but a rejected pod stays assumed."""
         cycle = decision.cycle
         for plugin in self._permit_plugins[decision.profile]:
             status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
@@ -171,10 +174,10 @@ class SchedulingCycle:
         return None
 
     def activate_others(self, decision: Decision) -> None:
-        """Pods that a plugin put aside in this attempt to be tried soon."""
+        """Activate the pods that plugins noted in this attempt (PODS_TO_ACTIVATE)."""
         pods = decision.cycle.find(PODS_TO_ACTIVATE)
         while pods:
-            self._queue.activate(pods.pop(next(iter(pods))))
+            self.queue.activate(pods.pop(next(iter(pods))))
 
     def _begin_preemption(self, decision: Decision, failure: Failure) -> tuple[PlacedPod, ...]:
         """The victims, if there are any. From here on the pod is held back until they are on their way out.
@@ -189,7 +192,7 @@ class SchedulingCycle:
             if refusal := result.preemption.refusal():
                 failure.message, failure.nominated = f"{failure.message} {refusal}.", ""
                 return ()
-            if not self._evicts_first:
+            if not self.evicts_first:
                 result.preemption.hold_back()
         return victims
 

@@ -54,7 +54,7 @@ class ExtenderTurns:
         self._turns.append(_Turn(attempt))
 
     def leave(self, attempt: EntityAttempt) -> None:
-        """It is decided."""
+        """The attempt is decided: the next one may be."""
         self._turns.remove(self._turn_of(attempt))
 
     def ready(self) -> EntityAttempt | None:
@@ -80,7 +80,7 @@ class ExtenderTurns:
             turn.asking.add_done_callback(lambda task: self._answered(turn))
 
     async def stop(self) -> None:
-        """Ask no more. What is not decided yet stays so."""
+        """Ask extenders no more. Attempts that wait for answers stay undecided."""
         tasks = [turn.asking for turn in self._turns if turn.asking is not None]
         for task in tasks:
             task.cancel()

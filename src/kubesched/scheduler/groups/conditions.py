@@ -51,7 +51,7 @@ class GroupConditions:
     def _conditions(self, group: PodGroup, status: Status | None) -> list[dict[str, Any]] | None:
         """All conditions as they should be; None if they are so already. What was scheduled once stays so."""
         name = "PodGroupScheduled" if group.is_alpha else "PodGroupInitiallyScheduled"
-        known = next((each for each in group.status.conditions if each.type == name), None)
+        known = next((condition for condition in group.status.conditions if condition.type == name), None)
         if known is not None and known.status == "True":
             return None
         reason = "Scheduled" if status is None else "Unschedulable" if status.is_rejection else "SchedulerError"
@@ -68,5 +68,5 @@ class GroupConditions:
         wanted = msgspec.structs.replace(wanted, last_transition_time=since)
         if wanted == known:
             return None
-        others = [each for each in group.status.conditions if each.type != name]
+        others = [condition for condition in group.status.conditions if condition.type != name]
         return [msgspec.to_builtins(each) | {"message": each.message} for each in (*others, wanted)]

@@ -24,7 +24,8 @@ from kubesched.scheduler.attempt.attempt import Asking, Attempt, AttemptOutcome,
 from kubesched.scheduler.attempt.failures import failure_of, rejection
 from kubesched.scheduler.attempt.scheduling_cycle import NONZERO_SECONDS, SchedulingCycle
 from kubesched.scheduler.groups import messages
-from kubesched.scheduler.groups.group_attempt import GroupAttempt, GroupDecided
+from kubesched.scheduler.groups.conditions import GroupConditions
+from kubesched.scheduler.groups.group_attempt import GroupAttempt, GroupDecided, NotedDraws
 from kubesched.scheduler.groups.group_queue import GroupQueue
 from kubesched.scheduler.groups.placing import Member, PlacingResult
 from kubesched.scheduler.groups.profile import GroupProfile
@@ -43,16 +44,17 @@ class GroupCycle:
         cycle: SchedulingCycle,
         profiles: Mapping[str, Profile],
         find: Callable[[str], Pod | None],
-        *,
-        evicts_first: bool,
+        draws: NotedDraws,
+        conditions: GroupConditions,
     ) -> None:
-        """`find` has the latest version of a pod by its name; for `evicts_first` see Scheduler."""
+        """`find` has the latest version of a pod by its name; `draws` are those of the engine."""
         self._engine = engine
         self._state = engine.state
         self._queue = queue
         self._cycle = cycle
         self._find = find
-        self._evicts_first = evicts_first
+        self._draws = draws
+        self._conditions = conditions
         self._profiles = {
             name: GroupProfile(profile, engine, cycle.reserving, find) for name, profile in profiles.items()
         }
@@ -62,6 +64,18 @@ class GroupCycle:
 
         Or it takes long, and has had its turn. Nothing is assumed then, and `decide` is to be called again.
         """
+        group_attempt.draws = self._draws.begin(group_attempt.draws if isinstance(group_attempt.state, Paused) else ())
+        try:
+            return self._decide_within_budget(group_attempt)
+        finally:
+            self._draws.end()
+
+    async def write_condition(self, decided: GroupDecided) -> None:
+        """Write to the status of the group whether it was scheduled, and why not."""
+        if decided.group is not None:
+            await self._conditions.write(decided.group, decided.status)
+
+    def _decide_within_budget(self, group_attempt: GroupAttempt) -> Asking | Paused | GroupDecided:
         group_attempt.left_out += [
             attempt for attempt in group_attempt.open_attempts() if self._is_to_be_left_out(attempt)
         ]
@@ -104,7 +118,9 @@ class GroupCycle:
         if mistake is not None:
             return self._fail_all(group_attempt, attempts, group, mistake)
         profile = self._profiles[pods[0].spec.scheduler_name]
-        members = [Member(each.queued.pod, each.watch, each.answers, group_attempt.spent) for each in attempts]
+        members = [
+            Member(attempt.queued.pod, attempt.watch, attempt.answers, group_attempt.spent) for attempt in attempts
+        ]
         placed = profile.place(group, members)
         if placed.status is None:
             return self._permit(group_attempt, attempts, group, profile, placed)
@@ -120,7 +136,7 @@ class GroupCycle:
         profile: GroupProfile,
         placed: PlacingResult,
     ) -> GroupDecided:
-        """The last word of Permit plugins. If too few pods are left after it, none is."""
+        """Ask Permit plugins about each pod. If too few are left for the group, all are undone."""
         waits: dict[str, dict[str, float]] = {}
         for decision, _ in placed.standing:
             timeouts = waits[decision.pod.identity] = {}
@@ -205,7 +221,10 @@ class GroupCycle:
         self, group_attempt: GroupAttempt, attempts: list[Attempt], group: PodGroup | None, status: Status
     ) -> GroupDecided:
         self._give_back(
-            group_attempt, [(each, Failure(status, status.message)) for each in attempts], PlacingResult(None), status
+            group_attempt,
+            [(attempt, Failure(status, status.message)) for attempt in attempts],
+            PlacingResult(None),
+            status,
         )
         return GroupDecided(group, status)
 
@@ -217,8 +236,8 @@ class GroupCycle:
         status: Status | None,
         room: PostFilterResult | None = None,
     ) -> None:
-        """These pods are in the queue again, as their group; what is left is to tell them, and to evict victims."""
-        if room is not None and room.preemption is not None and not self._evicts_first:
+        """Put these pods back into the queue as their group. `Scheduler.finish` reports them and evicts victims."""
+        if room is not None and room.preemption is not None and not self._cycle.evicts_first:
             room.preemption.hold_back()
         self._queue.attempted(group_attempt.queued, [attempt.queued for attempt, _ in failed], status)
         for attempt, failure in failed:

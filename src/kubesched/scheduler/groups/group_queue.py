@@ -80,7 +80,7 @@ class GroupQueue(SchedulingQueue):
             self._member_updated(group, member, Change(old, new))
 
     def _member_updated(self, group: QueuedPodGroup, member: QueuedPod, change: Change[Pod]) -> None:
-        """One that opens a gate, or that a plugin waited for, wakes the whole group."""
+        """An update that opens the gate, or that a plugin waits for, wakes the whole group."""
         if group.key not in self._unschedulable:
             self._reorder(group)
             return
@@ -201,24 +201,24 @@ class GroupQueue(SchedulingQueue):
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _join(self, member: QueuedPod, label: str) -> None:
-        """To its group, wherever that is; it is the first if the group had no pending pods."""
-        found = group_of(member.pod, self._state)
-        if found is None:
+        """Add a pod to its group, in whichever place of the queue that is; make the group if it had no pending pods."""
+        pod_group = group_of(member.pod, self._state)
+        if pod_group is None:
             self._incomplete.setdefault(group_key(member.pod), {})[member.key] = member
             self.nominate(member.pod, None)
             return
-        group = self._groups.get(found.key)
+        group = self._groups.get(pod_group.key)
         if group is None:
-            priority = self._priority_of(found, (member,))
-            group = self._groups[found.key] = QueuedPodGroup(found, priority, member, self._clock())
+            priority = self._priority_of(pod_group, (member,))
+            group = self._groups[pod_group.key] = QueuedPodGroup(pod_group, priority, member, self._clock())
             self._requeue(group, label, QueueingStrategy.AFTER_BACKOFF)
         else:
             group.add(member)
             if not group.is_in_flight:
-                self._joined(group, member, label)
+                self._on_join(group, member, label)
         self.nominate(member.pod, None)
 
-    def _joined(self, group: QueuedPodGroup, member: QueuedPod, label: str) -> None:
+    def _on_join(self, group: QueuedPodGroup, member: QueuedPod, label: str) -> None:
         """A newcomer that is gated holds the whole group back; the event of its coming may wake a group that is."""
         if group.key in self._unschedulable:
             self._unschedulable.put(group)
@@ -230,7 +230,7 @@ class GroupQueue(SchedulingQueue):
             self._reorder(group)
 
     def _reorder(self, group: QueuedPodGroup) -> None:
-        """It may have another place in line."""
+        """A member came or changed: find the place of the group among other entities again."""
         for place in (self._active, self._backoff, self._errors, self._unschedulable):
             if group.key in place:
                 place.put(group)

@@ -223,7 +223,7 @@ class GroupPlacer:
         self.redo(PlacingResult(None, fitting=tuple(decision for decision, _ in concerned)))
 
     def undo_refused(self, placed: PlacingResult) -> None:
-        """Those that a Permit plugin refused, and only those, are where they were before."""
+        """Undo only the pods that a Permit plugin refused."""
         kept = []
         for decision, nominated in placed.standing:
             if decision.pod.identity in placed.refused:
@@ -264,6 +264,6 @@ class GroupPlacer:
 
 
 def raise_missing(missing: Sequence[AnswersMissingError]) -> None:
-    """All questions as one, if there are any."""
+    """Raise AnswersMissingError with the questions of all of these, if there are any."""
     if missing:
         raise AnswersMissingError([question for each in missing for question in each.questions])

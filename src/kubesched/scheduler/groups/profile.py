@@ -60,10 +60,10 @@ class GroupProfile:
             return PlacingResult(None, generated)
         if len(generated) == 1:
             placed = self.placer.place(group, members, self._without_needless_bounds(generated[0]))
-            return self._rejected(group, placed, 1) or placed
-        return self._estimated(group, members, generated) or self._tried(group, members, generated)
+            return self._reject_if_infeasible(group, placed, 1) or placed
+        return self._place_by_estimate(group, members, generated) or self._try_all(group, members, generated)
 
-    def _estimated(
+    def _place_by_estimate(
         self, group: PodGroup, members: Sequence[Member], placements: Sequence[CandidatePlacement]
     ) -> PlacingResult | None:
         """The best placement without trying the others, or None if they must be tried.
@@ -85,7 +85,7 @@ class GroupProfile:
             if count and self.placer.feasible(group, GroupProgress(before + count, 0)) is None:
                 feasible.append(Proposal(placement, ((facts, count),)))
         if not feasible:
-            return self._rejected(group, self.placer.place(group, members, placements[0]), len(placements))
+            return self._reject_if_infeasible(group, self.placer.place(group, members, placements[0]), len(placements))
         best = feasible[0] if len(feasible) == 1 else feasible[self._choose(group, feasible)]
         placed = self.placer.place(group, members, best.placement)
         if placed.status is None and len(placed.standing) == best.count:
@@ -93,7 +93,7 @@ class GroupProfile:
         self.placer.undo(placed)  # a Reserve plugin refused a pod, which nobody could foresee
         return None
 
-    def _tried(
+    def _try_all(
         self, group: PodGroup, members: Sequence[Member], placements: Sequence[CandidatePlacement]
     ) -> PlacingResult:
         """Try all placements, then take the best of those where the group is feasible."""
@@ -112,7 +112,7 @@ class GroupProfile:
         raise_missing(missing)
         feasible = [placed for placed in tried if placed.status is None]
         if not feasible:
-            rejected = self._rejected(group, tried[0], len(tried))
+            rejected = self._reject_if_infeasible(group, tried[0], len(tried))
             assert rejected is not None
             return rejected
         best = feasible[0]
@@ -132,7 +132,7 @@ class GroupProfile:
         best = [i for i, total in enumerate(totals) if total == highest]
         return best[self._draw(len(best)) if len(best) > 1 else 0]
 
-    def _rejected(self, group: PodGroup, first: PlacingResult, tried: int) -> PlacingResult | None:
+    def _reject_if_infeasible(self, group: PodGroup, first: PlacingResult, tried: int) -> PlacingResult | None:
         """The outcome if the group is feasible nowhere: its pods are told what was wrong in the first placement."""
         if first.status is None or not first.status.is_rejection:
             return None
@@ -166,8 +166,8 @@ class GroupProfile:
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return None, unschedulable(*reasons, *status.reasons)
             if not status.is_rejection:
-                said = f'error in "{plugin.name}" PodGroupPostFilter plugins: {status.message}'
-                return None, error(said)
+                text = f'error in "{plugin.name}" PodGroupPostFilter plugins: {status.message}'
+                return None, error(text)
             reasons += status.reasons
         return None, unschedulable(*reasons)
 
@@ -180,7 +180,7 @@ class _WhatIf:
     ) -> None:
         """`before` is what came of placing the group without room being made."""
         decisions = before.decisions.values()
-        self.failed = [(each.cycle, each.diagnosis) for each in decisions if each.diagnosis is not None]
+        self.failed = [(decision.cycle, decision.diagnosis) for decision in decisions if decision.diagnosis is not None]
         self._profile = profile
         self._group = group
         self._members = members

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kubesched.api.change import Change
@@ -27,13 +27,12 @@ class Gates:
         state: ClusterState,
         gates: Mapping[str, Sequence[PreEnqueuePlugin]],
         listeners: Listeners,
-        stopwatch: Callable[[], float],
     ) -> None:
         self._state = state
         self._of_profile = gates
         self._named = {(profile, gate.name): gate for profile, named in gates.items() for gate in named}
         self._listeners = listeners
-        self._stopwatch = stopwatch
+        self._stopwatch = listeners.stopwatch
 
     def hold_back(self, entity: QueuedEntity, *, last_passed: bool = False) -> bool:
         """Ask the plugins about every pod of the entity, and note on each pod which one holds it back, if one does.
@@ -92,7 +91,7 @@ class Gates:
         )
 
     def _is_closed(self, gate: PreEnqueuePlugin, queued: QueuedPod) -> bool:
-        """Whether it is for the pod. One that breaks is, as in kube-scheduler one that answers an error."""
+        """Whether the gate holds the pod back. A gate that raises does, as one with an error does in kube-scheduler."""
         try:
             return gate.pre_enqueue(queued.pod, self._state) is not None
         except Exception:  # of a plugin: its pod waits, and nobody else
@@ -109,7 +108,7 @@ class Recheck:
     """
 
     def __init__(self, gates: Gates, change: Change[Any], *, asks: bool) -> None:
-        """Unless it `asks`, no plugin can tell."""
+        """Without `asks`, `pods` is None for every plugin."""
         self._gates = gates
         self._change = change
         self._asks = asks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -40,7 +40,6 @@ class QueueingHints:
         interests: Mapping[str, Mapping[str, Sequence[Interest]]],
         index: PendingClassIndex,
         listeners: Listeners,
-        stopwatch: Callable[[], float],
     ) -> None:
         """`interests` are by profile and plugin."""
         self._state = state
@@ -48,7 +47,7 @@ class QueueingHints:
         self._index = index
         self._awaited: dict[ClusterEvent, bool] = {}
         self._listeners = listeners
-        self._stopwatch = stopwatch
+        self._stopwatch = listeners.stopwatch
 
     def is_awaited(self, event: ClusterEvent) -> bool:
         """Whether any plugin registered such events."""
@@ -72,15 +71,15 @@ class QueueingHints:
             return QueueingStrategy.AFTER_BACKOFF
         missed = in_flight.since(queued.identity)
         if missed and self._listeners:
-            events = [each.event for each in missed]
+            events = [missed_event.event for missed_event in missed]
             self._listeners.caught_up(queued, events)
         best = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
-        found = QueueingStrategy.SKIP
-        for each in missed:
-            found = max(found, self._pod_strategy(queued, *each))
-            if found is best:
+        strategy = QueueingStrategy.SKIP
+        for missed_event in missed:
+            strategy = max(strategy, self._pod_strategy(queued, *missed_event))
+            if strategy is best:
                 break
-        return found
+        return strategy
 
     def _pod_strategy(self, queued: QueuedPod, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
         if not queued.rejectors:
@@ -92,7 +91,7 @@ class QueueingHints:
         profile = queued.pod.spec.scheduler_name
         if profile not in self._interests:  # given to another scheduler: its turn is what makes it leave the queue
             return QueueingStrategy.AFTER_BACKOFF
-        registered, found = self._index.registered(profile, event), QueueingStrategy.SKIP
+        registered, strategy = self._index.registered(profile, event), QueueingStrategy.SKIP
         for plugin in sorted(queued.rejectors):
             for interest in registered.get(plugin, ()):
                 if self._hint(queued, plugin, interest, event, change) is Hint.SKIP:
@@ -101,8 +100,8 @@ class QueueingHints:
                     return QueueingStrategy.IMMEDIATELY
                 if not queued.pending_plugins:
                     return QueueingStrategy.AFTER_BACKOFF
-                found = QueueingStrategy.AFTER_BACKOFF
-        return found
+                strategy = QueueingStrategy.AFTER_BACKOFF
+        return strategy
 
     def _hint(
         self, queued: QueuedPod, plugin: str, interest: Interest, event: ClusterEvent, change: Change[Any]
@@ -110,11 +109,11 @@ class QueueingHints:
         before = self._stopwatch() if self._listeners else 0.0
         try:
             hint = Hint.QUEUE if interest.hint is None else interest.hint(queued.pod, *change, self._state)
-            said = hint.value
+            result = hint.value
         except Exception:  # it may help, and a pod must not wait for ever because a plugin is broken
             log.exception("the hint of plugin %s about %s for pod %s broke", plugin, event.label, queued.key)
-            hint, said = Hint.QUEUE, "Error"
+            hint, result = Hint.QUEUE, "Error"
         if self._listeners:
             seconds = self._stopwatch() - before
-            self._listeners.hinted(queued, plugin, event, said, seconds)
+            self._listeners.hinted(queued, plugin, event, result, seconds)
         return hint

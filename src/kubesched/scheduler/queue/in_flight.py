@@ -18,7 +18,7 @@ class InFlightEvent(NamedTuple):
 
 
 class InFlight:
-    """One log for all: a mark where each pod took off, and the events after it."""
+    """One log of events for all attempts: a mark where each pod was popped, and the events after it."""
 
     def __init__(self) -> None:
         self._log: dict[int, QueuedPod | InFlightEvent] = {}

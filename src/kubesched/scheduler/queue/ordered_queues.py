@@ -145,7 +145,7 @@ class DedupedQueue(OrderedQueue):
             heapq.heappush(self._firsts, self._of_class[equivalence_class][0])
 
     def _find_first(self, equivalence_class: Hashable) -> None:
-        """After one of the class left."""
+        """Find the first pod of a class again, after one of the class left."""
         alike = self._of_class[equivalence_class]
         if self._is_current(alike[0]):
             return

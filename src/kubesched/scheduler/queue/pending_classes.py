@@ -29,7 +29,7 @@ class PendingClass(NamedTuple):
 
 Classes = dict[PendingClass, None]
 Registered = Mapping[str, Sequence[Interest]]
-"""By plugin, what it waits for of what happened."""
+"""By plugin, the interests that cover an event."""
 PodsToRecheck = Callable[[str, str], Collection[str] | None]
 """By profile and PreEnqueue plugin, the keys of pods that an event may let pass; None if the plugin cannot tell."""
 
@@ -71,7 +71,7 @@ class PendingClassIndex:
             self._by_what.setdefault(key, {}).setdefault(token, {})[pending] = None
 
     def remove(self, pending: PendingClass) -> None:
-        """Its last pod left."""
+        """The last pod of the class left."""
         del self._all[pending]
         profile = pending.scheduler_name
         self._for_any_event.pop(pending, None)
@@ -94,21 +94,21 @@ class PendingClassIndex:
         """
         if event.is_wildcard:
             return dict(self._all), []
-        found = dict(self._for_any_event)
+        classes_found = dict(self._for_any_event)
         rechecked: list[str] = []
         for profile in self._interests:
             for plugin, interests in self.registered(profile, event).items():
                 if gated := self._gated.get((profile, plugin)):
                     named = pods_to_recheck(profile, plugin)
                     if named is None:
-                        found.update(gated)
+                        classes_found.update(gated)
                     else:
                         rechecked += named
                 rejected = self._rejected.get((profile, plugin))
                 if rejected:
                     for classes in self._may_be_helped(profile, plugin, interests, change, rejected):
-                        found.update(classes)
-        return found, rechecked
+                        classes_found.update(classes)
+        return classes_found, rechecked
 
     def registered(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
         """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
@@ -144,8 +144,8 @@ class PendingClassIndex:
 
 
 def _take(classes: dict[Any, Classes], key: Hashable, pending: PendingClass) -> None:
-    found = classes.get(key)
-    if found is not None and pending in found:
-        del found[pending]
-        if not found:
+    members = classes.get(key)
+    if members is not None and pending in members:
+        del members[pending]
+        if not members:
             del classes[key]

@@ -50,7 +50,7 @@ class QueuePlaces:
         return _pods(self._waiting_entities())
 
     def skipped(self) -> list[QueuedPod]:
-        """Those of them that wait through an equal one."""
+        """Pods of the retry queue whose class is known to be unschedulable."""
         return _pods(self._retry_queue.split()[1])
 
     def in_flight(self) -> list[QueuedPod]:
@@ -66,7 +66,7 @@ class QueuePlaces:
         return self._active, self._retry_queue, self._backoff, self._errors
 
     def _remove(self, key: str) -> None:
-        """From wherever it waits."""
+        """Take an entity out of the place where it waits."""
         self._unschedulable.remove(key)
         for place in self._woken:
             place.remove(key)

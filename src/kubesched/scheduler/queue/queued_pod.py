@@ -46,7 +46,7 @@ class QueueEntry:
 
     @property
     def backoff_stretch(self) -> float:
-        """By how much longer than others it may have to wait at most."""
+        """The factor by which its longest backoff is that of other entities."""
         return 1.0
 
 
@@ -101,7 +101,7 @@ class QueuedPod(QueueEntry):
 
     @property
     def rejectors(self) -> set[str]:
-        """The plugins whose word could wake the pod."""
+        """The plugins that rejected the pod or asked it to wait: their hints say whether an event wakes it."""
         return self.unschedulable_plugins | self.pending_plugins
 
     @property

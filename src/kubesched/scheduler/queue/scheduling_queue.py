@@ -66,14 +66,14 @@ class SchedulingQueue(QueuePlaces):
         If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
         way into it; if not, it ends to the moment, and they are held back on their way out.
         """
-        clock, stopwatch = settings.clock, settings.stopwatch
+        clock = settings.clock
         self._pending = pending = PendingPodEvents(state.features.release)
         self._nominates_first = state.features.release.nominated_when_added
         self._nominating = () if self._nominates_first else (pending.added.label, pending.updated.label)
         """What makes a pod count on the node in its status, once it is active."""
         self._state = state
         self._sorter = plugins.sorter
-        self._gates = Gates(state, plugins.gates, listeners, stopwatch)
+        self._gates = Gates(state, plugins.gates, listeners)
         self._clock = clock
         self._find = find
         self._may_cut_backoff_short = state.features.backoff_cut_short
@@ -92,7 +92,7 @@ class SchedulingQueue(QueuePlaces):
         self._errors = OrderedQueue(lambda entity: (self._waits.until(entity), entity.key))
         index = PendingClassIndex(state, plugins.interests)
         self._unschedulable = UnschedulablePods(state, index, classes)
-        self._hints = QueueingHints(state, plugins.interests, index, listeners, stopwatch)
+        self._hints = QueueingHints(state, plugins.interests, index, listeners)
         self._in_flight = InFlight()
         self._listeners = listeners
 
@@ -197,7 +197,7 @@ class SchedulingQueue(QueuePlaces):
         self._in_flight.end(pod.identity)
 
     def add_unschedulable(self, queued: QueuedPod) -> None:
-        """A pod comes back from a failed attempt. Who rejected it says whether what happened meanwhile may help."""
+        """A pod comes back from a failed attempt. The hints of its rejectors judge the events of that time."""
         if self._is_waiting(queued.key):  # it changed while it was being bound, and came back that way
             self.done(queued.pod)
             return

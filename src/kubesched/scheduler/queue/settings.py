@@ -20,8 +20,6 @@ class QueueSettings:
     """All durations are in seconds."""
 
     clock: Callable[[], float]
-    stopwatch: Callable[[], float] = lambda: 0.0
-    """For the durations that listeners get."""
     initial_backoff: float = 1.0
     max_backoff: float = 10.0
     longest_wait: float = LONGEST_WAIT

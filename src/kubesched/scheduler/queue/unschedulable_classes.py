@@ -47,11 +47,11 @@ class UnschedulableClasses(RepeatedFailures):
         self._on_retryable = on_retryable
 
     def class_of(self, pod: Pod) -> Hashable:
-        """Its signature, which is a tuple for a pod that is hardly equal to another."""
+        """The signature of the pod. It is a tuple if plugins read fields in which pods rarely agree."""
         return self._profiles[pod.spec.scheduler_name].signature(pod, self._state.facts(pod))
 
     def is_alone(self, pod: Pod, rejectors: Set[str]) -> bool:
-        """Whether what a pod waits for that these plugins rejected says nothing about pods of its class."""
+        """Whether the rejection by these plugins says nothing about other pods of the class."""
         rejects_alike = self._profiles[pod.spec.scheduler_name].rejects_alike(rejectors)
         return not rejects_alike or type(self.class_of(pod)) is tuple
 

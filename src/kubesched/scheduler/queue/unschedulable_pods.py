@@ -115,12 +115,12 @@ class UnschedulablePods:
         for obj in change:
             if isinstance(obj, Pod) and (known := self._entities.get(obj.key)) is not None:
                 classes[known[1]] = None
-        found = {pending: self._classes[pending] for pending in classes}
+        members_by_class = {pending: self._classes[pending] for pending in classes}
         for key in rechecked:
             known = self._entities.get(key)
             if known is not None and (pending := known[1]) not in classes and pending.gating_plugin:
-                found.setdefault(pending, (self._classes[pending][0], {}))[1][key] = known[0]
-        return [members for _, members in sorted(found.values(), key=itemgetter(0))]
+                members_by_class.setdefault(pending, (self._classes[pending][0], {}))[1][key] = known[0]
+        return [members for _, members in sorted(members_by_class.values(), key=itemgetter(0))]
 
 
 def subjects(change: Change[Any], entities: Mapping[str, QueuedEntity]) -> dict[str, QueuedEntity]:

@@ -87,8 +87,8 @@ def wanted_pods(workloads: Iterable[PodWorkload]) -> Iterator[WantedPods]:
         spec, kind = workload.spec, type(workload)
         count = 1 if spec.replicas is None else spec.replicas
         if kind is Job:
-            count = spec.completions if spec.parallelism is None else spec.parallelism  # type: ignore[assignment]
-            count = 1 if count is None else count
+            parallel = spec.completions if spec.parallelism is None else spec.parallelism
+            count = 1 if parallel is None else parallel
         pods = None if kind is DaemonSet else count
         yield WantedPods(workload.namespace, kind.__name__, workload.name, pods, workload.refusal)
 

@@ -85,10 +85,10 @@ def node_selector(spots: Iterable[Spot], node_name: str) -> NodeSelector | None:
 
 def _add_new(requirements: Iterable[NodeSelectorRequirement], to: list[NodeSelectorRequirement]) -> None:
     known = {(one.key, one.operator, frozenset(one.values)) for one in to}
-    for one in requirements:
-        if (one.key, one.operator, frozenset(one.values)) not in known:
-            known.add((one.key, one.operator, frozenset(one.values)))
-            to.append(one)
+    for requirement in requirements:
+        if (requirement.key, requirement.operator, frozenset(requirement.values)) not in known:
+            known.add((requirement.key, requirement.operator, frozenset(requirement.values)))
+            to.append(requirement)
 
 
 def _device(chosen: Chosen, spot: Spot, share: str) -> AllocatedDevice:

@@ -88,7 +88,7 @@ class ClusterDevices:
         )
 
     def _demand(self, specs: Sequence[ResourceClaimSpec]) -> Demand:
-        classes = {found.name: found for found in self._state.objects.all(DeviceClass)}
+        classes = {device_class.name: device_class for device_class in self._state.objects.all(DeviceClass)}
         return Demand(specs, classes, self.selectors, self._state.features)
 
     def _compile(self, answer: DeviceAnswer, time: SearchTime) -> None:
@@ -138,10 +138,10 @@ class ClusterDevices:
         outcome = answer.known.get(key)
         if outcome is None:
             try:
-                found = self._search(answer, inventory, use, key, time)
-                if found is not None:
-                    check_nodes(found, inventory)
-                outcome = SearchOutcome(found, has_invalid_pools=inventory.has_invalid_pools)
+                ended = self._search(answer, inventory, use, key, time)
+                if ended is not None:
+                    check_nodes(ended, inventory)
+                outcome = SearchOutcome(ended, has_invalid_pools=inventory.has_invalid_pools)
             except AllocationError as error:
                 outcome = SearchOutcome(error=error.with_traceback(None))
                 if error.is_passing:

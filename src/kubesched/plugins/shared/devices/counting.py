@@ -171,21 +171,21 @@ class DeviceCounts:
             row = table.row_of.get(name)
             if row is not None:
                 for portion in portions:
-                    found = count.selected(portion)
-                    is_broken[row] |= found is None
-                    capacity[row] += len(found or ())
-                    in_use[row] += self._in_use(portion, found or ())
+                    selected = count.selected(portion)
+                    is_broken[row] |= selected is None
+                    capacity[row] += len(selected or ())
+                    in_use[row] += self._in_use(portion, selected or ())
         count.capacity, count.in_use = np.array(capacity, dtype=np.int64), np.array(in_use, dtype=np.int64)
         is_counted = table.live[: table.size] & ~np.array(is_broken, dtype=np.bool_)
         nodes = Nodes(self._state)
         for portion in self._slices.wide:
             if count.concerns(portion):
-                rows, found = portion.reach.rows(nodes), count.selected(portion)
-                if found is None:
+                rows, selected = portion.reach.rows(nodes), count.selected(portion)
+                if selected is None:
                     is_counted[rows] = False
                 else:
-                    count.capacity[rows] += len(found)
-                    count.in_use[rows] += self._in_use(portion, found)
+                    count.capacity[rows] += len(selected)
+                    count.in_use[rows] += self._in_use(portion, selected)
         count.capacity *= is_counted
         count.in_use *= is_counted
         changed: list[int] = np.flatnonzero((count.capacity != before[0]) | (count.in_use != before[1])).tolist()
@@ -197,17 +197,17 @@ class DeviceCounts:
         if node is None:
             return 0, 0
         capacity = in_use = 0
-        wide = (one for one in self._slices.wide if count.concerns(one) and one.reach.includes(node))
+        wide = (seen for seen in self._slices.wide if count.concerns(seen) and seen.reach.includes(node))
         for portion in (*self._slices.local.get(node.name, ()), *wide):
-            found = count.selected(portion)
-            if found is None:
+            selected = count.selected(portion)
+            if selected is None:
                 return 0, 0
-            capacity += len(found)
-            in_use += self._in_use(portion, found)
+            capacity += len(selected)
+            in_use += self._in_use(portion, selected)
         return capacity, in_use
 
     def _in_use(self, portion: _Portion, names: tuple[str, ...]) -> int:
-        """Who holds a share of a device counts as if it had all of it."""
+        """How many of the devices are in use. A claim with a share of a device counts as if it had all of it."""
         use = self._ledger.use_of(portion.pool)
         return sum(map(use.is_allocated, names))
 
@@ -223,8 +223,8 @@ class DeviceCounts:
         spec = slice_.spec
         pool = (spec.driver, spec.pool.name)
         if spec.per_device_node_selection:
-            return [_Portion(pool, Reach(one), (self._as_scored(spec.driver, one),)) for one in spec.devices]
-        return [_Portion(pool, Reach(spec), tuple(self._as_scored(spec.driver, one) for one in spec.devices))]
+            return [_Portion(pool, Reach(device), (self._as_scored(spec.driver, device),)) for device in spec.devices]
+        return [_Portion(pool, Reach(spec), tuple(self._as_scored(spec.driver, device) for device in spec.devices))]
 
     def _as_scored(self, driver: str, device: Device) -> tuple[str, DeviceKind]:
         """Scoring tells selectors nothing of a device but attributes and capacity; so to them none is shared."""

@@ -239,8 +239,10 @@ class Demand:
         """
         if any(wanted.takes_all for wanted in self.requests):
             return True
-        constraints = (one for claim in self.claims for one in claim.spec.devices.constraints)
-        return not self.features.release.distinct_from_all and any(one.distinct_attribute for one in constraints)
+        constraints = (constraint for claim in self.claims for constraint in claim.spec.devices.constraints)
+        return not self.features.release.distinct_from_all and any(
+            constraint.distinct_attribute for constraint in constraints
+        )
 
     @property
     def size(self) -> int:

@@ -72,12 +72,12 @@ class DeviceKind:
 
     def attribute(self, name: str) -> tuple[str, AttributeValue] | None:
         """The value of an attribute by its full name; an own attribute of the driver may go without the domain."""
-        found = self.device.attributes.get(name)
-        if found is None:
+        attribute = self.device.attributes.get(name)
+        if attribute is None:
             domain, slash, own = name.partition("/")
             if slash and domain == self.frame.driver:
-                found = self.device.attributes.get(own)
-        return None if found is None else found.typed or UNKNOWN
+                attribute = self.device.attributes.get(own)
+        return None if attribute is None else attribute.typed or UNKNOWN
 
 
 class DeviceKinds:

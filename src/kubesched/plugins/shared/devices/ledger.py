@@ -118,7 +118,7 @@ class Ledger:
         return self._pending.get(identity) if sharers and who == sharers else None
 
     def set_aside(self, claim: ResourceClaim, allocation: AllocationResult, sharers: str = "") -> None:
-        """From now on the devices are taken, though nothing has been written yet. Who may share them is named."""
+        """From now on the devices are taken, though nothing has been written yet. `sharers` may share them."""
         identity = identity_of(claim)
         _, count = self._sharers.get(identity, ("", 0))
         if sharers:
@@ -203,9 +203,9 @@ class Ledger:
             if gone is not None and _is_for_extended_resources(gone):
                 self._index(gone, is_there=gone is claim)
         self._count_claim(key)
-        for one in (before, claim):
-            if one is not None:
-                self._count_pending_of(one)
+        for version in (before, claim):
+            if version is not None:
+                self._count_pending_of(version)
 
     def _index(self, claim: ResourceClaim, *, is_there: bool) -> None:
         owner = claim.metadata.controller
@@ -242,7 +242,7 @@ class Ledger:
         self._hold(f"pending {identity}", () if is_known else self._held_by(self._pending[identity]))
 
     def _held_by(self, allocation: AllocationResult | None) -> tuple[AllocatedDevice, ...]:
-        """Who has admin access uses devices beside their owner."""
+        """The devices that a claim holds. Requests with admin access hold none: they use devices beside their owner."""
         if allocation is None:
             return ()
         held = (device for device in allocation.devices.results if not device.admin_access)

@@ -234,7 +234,7 @@ class Search:
     # -- one device ---------------------------------------------------------------------------------------------------
 
     def _blocked(self, claim: int, wanted: RequestDemand) -> int:
-        """A bit per device that the request cannot have, as it is in use. Admins look over the shoulder of others."""
+        """A bit per device that is in use, and so not for the request; none for a request with admin access."""
         if wanted.has_admin_access:
             return self._taken[claim]
         blocked = self._busy
@@ -299,9 +299,9 @@ class Search:
             return False
         amounts: Amounts | None = None
         if kind.frame.is_shared:
-            found = wanted.amounts(kind)
-            assert not isinstance(found, str)
-            amounts = found
+            taken = wanted.amounts(kind)
+            assert not isinstance(taken, str)
+            amounts = taken
             self._shared.setdefault(spot, []).append(amounts)
         else:
             self._taken[claim] |= 1 << spot
@@ -330,7 +330,9 @@ class Search:
         concerned = self._constraints_of.get(wanted)
         if concerned is None:
             constraints = self._constraints[claim]
-            concerned = [one for one in constraints if one.concerns(wanted.request, wanted.alternative)]
+            concerned = [
+                constraint for constraint in constraints if constraint.concerns(wanted.request, wanted.alternative)
+            ]
             self._constraints_of[wanted] = concerned
         return concerned
 

@@ -140,10 +140,10 @@ class Selectors:
         return [self._expression(selector.cel.expression) for selector in selectors if selector.cel is not None]
 
     def _expression(self, text: str) -> Expression:
-        found = self._known.get(text)
-        if found is None:
-            found = self._known[text] = Expression(text, self._release)
-        return found
+        expression = self._known.get(text)
+        if expression is None:
+            expression = self._known[text] = Expression(text, self._release)
+        return expression
 
 
 def _as_cel_sees(kind: DeviceKind, *, with_lists: bool) -> CelDevice:
