@@ -65,9 +65,10 @@ MIXTURES: dict[str, tuple[str, ...]] = {
     "groups": (
         *BASE,
         *("group", "group", "group gone", "member", "member", "member", "member gone", "gated member", "open"),
+        *("priority", "foreign", "slice", "device"),
     ),
-    "extenders": (*BASE, "relabel node", "relabel node", "priority"),
-    "permit": (*BASE, "door", "door", "allow", "deny", "priority"),
+    "extenders": (*BASE, "relabel node", "relabel node", "priority", "nominate", "resize", "foreign"),
+    "permit": (*BASE, "door", "door", "allow", "deny", "priority", "lure", "resize", "foreign"),
     "all": (
         *BASE,
         *("priority", "affinity", "spread", "relabel", "rezone", "nominate", "resize", "foreign", "never"),
@@ -150,6 +151,7 @@ def could_run(world: GroupWorld, mixture: str, way: Way) -> list[str]:
     waiting = [pod for pod in fresh.cluster.pods.values() if _is_waiting(pod, fresh) and pod.key not in left_out]
     alone = [pod for pod in waiting if pod.spec.scheduling_group is None]
     left = [pod.key for pod in alone if _can_run(pod, fresh, may_preempt=way.batched and _may_evict(pod, world))]
+    left = left if way.batched else [key for key in left if not _is_behind_nominee(key, fresh)]
     if left or len(alone) == len(waiting):
         return left
     _keep_order(world, fresh)
@@ -160,6 +162,13 @@ def could_run(world: GroupWorld, mixture: str, way: Way) -> list[str]:
 
 def _is_waiting(pod: Pod, fresh: GroupWorld) -> bool:
     return not pod.spec.node_name and not pod.is_terminating and fresh.scheduler.engine.knows(pod.spec.scheduler_name)
+
+
+def _is_behind_nominee(key: str, fresh: GroupWorld) -> bool:
+    """Whether a node that was kept for another pod is free for this one, since that one found another node."""
+    pods = fresh.cluster.pods
+    kept = {pod.status.nominated_node_name for pod in pods.values() if pod.spec.node_name}
+    return _decision(pods[key], fresh).node in kept
 
 
 def _may_evict(pod: Pod, world: GroupWorld) -> bool:
@@ -212,6 +221,7 @@ PARITY_GAPS: dict[str, Gap] = {
 - DefaultPreemption: what helps a plugin that rejects the pod only with its victims gone (`_can_run`)
 - a pending pod with a nominated node changes: it needs less, or has other labels
 - a pending pod with a nominated node is bound to another one by another scheduler
+- a pending pod with a nominated node finds another one (`_is_behind_nominee`)
 - InterPodAffinity: a node leaves the domain of pods that avoid the waiting one
 - InterPodAffinity: of several terms of anti-affinity, a pod goes that one of them means
 """
