@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.scheduler.group_world import GroupWorld, make_gang, members
 from tests.unit.scheduler.world import World, names
-from tests.waiting_model import FOREVER, Doorkeeper
 from tests.waiting_steps import DOOR, volume_claim, volume_named, with_claim
+from tests.waiting_world import FOREVER, Doorkeeper
 
 from kubesched.api.affinity import PodAffinityTerm
 from kubesched.api.change import Change
