@@ -14,7 +14,8 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from tests.waiting_model import MIXTURES, WAYS, Step, Way, left_waiting, random_history, smaller
+from tests.waiting_model import MIXTURES, WAYS, Step, left_waiting, random_history, smaller
+from tests.waiting_world import Way
 
 
 def main() -> int:

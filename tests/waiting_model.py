@@ -10,36 +10,23 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tests import virtual_time
-from tests.unit.scheduler.group_world import ALL_GATES, GroupWorld
-from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
-from tests.unit.scheduler.test_pod_group_turns import MemoryExtender
-from tests.waiting_steps import CLOSED, DOOR, ClusterSteps, Verb
+from tests.unit.scheduler.group_world import GroupWorld
+from tests.unit.scheduler.memory_cluster import MemoryCluster
+from tests.waiting_oracle import could_run
+from tests.waiting_steps import ClusterSteps, Verb
+from tests.waiting_world import Doorkeeper, Way, world_of
 
 from kubesched.api.meta import KubeObject
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.config.features import DEFAULT_FEATURES
-from kubesched.framework.cycle import Cycle
-from kubesched.framework.decision import Decision
-from kubesched.framework.extender import AnswersMissingError, Filtered
-from kubesched.framework.plugin import PermitPlugin
-from kubesched.framework.status import Code, Status
-from kubesched.plugins.default_preemption.fuse import EvictionFuse, party_of
 from kubesched.scheduler.attempt.attempt import Asking, Paused
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
-from kubesched.scheduler.groups.group_queue import GroupQueue
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.scheduler import Scheduler
 
 Step = tuple[Any, ...]
 
-FOREVER = 1e12
-"""Seconds: no pod is tried again merely because it has waited for long."""
 _SETTLES_WITHIN = 45
 """Seconds, more than any backoff."""
 
@@ -65,9 +52,10 @@ MIXTURES: dict[str, tuple[str, ...]] = {
     "groups": (
         *BASE,
         *("group", "group", "group gone", "member", "member", "member", "member gone", "gated member", "open"),
+        *("priority", "foreign", "slice", "device"),
     ),
-    "extenders": (*BASE, "relabel node", "relabel node", "priority"),
-    "permit": (*BASE, "door", "door", "allow", "deny", "priority"),
+    "extenders": (*BASE, "relabel node", "relabel node", "priority", "nominate", "resize", "foreign"),
+    "permit": (*BASE, "door", "door", "allow", "deny", "priority", "lure", "resize", "foreign"),
     "all": (
         *BASE,
         *("priority", "affinity", "spread", "relabel", "rezone", "nominate", "resize", "foreign", "never"),
@@ -75,14 +63,6 @@ MIXTURES: dict[str, tuple[str, ...]] = {
         *("slice", "device", "gated", "open", "storage class", "volume", "claim", "claim", "stateful", "stateful"),
     ),
 }
-
-
-@dataclass(frozen=True)
-class Way:
-    """How a history happens: to which scheduler, and how that is driven."""
-
-    batched: bool = True
-    on_loop: bool = False
 
 
 WAYS = {f"{mode}{loop}": Way(mode == "batched", bool(loop)) for loop in ("", " loop") for mode in ("batched", "parity")}
@@ -124,99 +104,6 @@ def smaller(history: Sequence[Step], fails: Callable[[Sequence[Step]], bool]) ->
     return steps
 
 
-# -- the oracle --------------------------------------------------------------------------------------------------------
-
-
-def could_run(world: GroupWorld, mixture: str, way: Way) -> list[str]:
-    """Pods that wait though a scheduler that is started now binds them, or makes room for them, at once.
-
-    Each is asked about by itself, with nominations as they are; pods of groups are tried, group by group. Pods that
-    back off will be tried.
-    """
-    if all(pod.spec.node_name for pod in world.cluster.pods.values()):
-        return []
-    fresh = _world(mixture, way)
-    queue = world.queue
-    gaps = (GAPS if way.batched else GAPS | PARITY_GAPS).values()
-    left_out = {queued.key for queued in queue.unschedulable() if any(gap(queued) for gap in gaps)}
-    left_out |= {queued.key for queued in (*queue.backoff(), *queue.error_backoff(), *queue.in_flight())}
-    for obj in world.cluster.objects.values():
-        fresh.cluster.put(obj)
-    fresh.cluster.tell(fresh.scheduler)
-    for pod in fresh.cluster.pods.values():
-        # kube-scheduler v1.36 overlooks nominations of gated pods when it starts
-        if pod.status.nominated_node_name and not pod.spec.node_name:
-            fresh.queue.nominate(pod, None)
-    waiting = [pod for pod in fresh.cluster.pods.values() if _is_waiting(pod, fresh) and pod.key not in left_out]
-    alone = [pod for pod in waiting if pod.spec.scheduling_group is None]
-    left = [pod.key for pod in alone if _can_run(pod, fresh, may_preempt=way.batched and _may_evict(pod, world))]
-    if left or len(alone) == len(waiting):
-        return left
-    _keep_order(world, fresh)
-    fresh.try_all(500)
-    pods = fresh.cluster.pods
-    return [p.key for p in waiting if p.spec.scheduling_group and p.key in pods and pods[p.key].spec.node_name]
-
-
-def _is_waiting(pod: Pod, fresh: GroupWorld) -> bool:
-    return not pod.spec.node_name and not pod.is_terminating and fresh.scheduler.engine.knows(pod.spec.scheduler_name)
-
-
-def _may_evict(pod: Pod, world: GroupWorld) -> bool:
-    """Not one whose preemptions were in vain, since kube-scheduler lets others have the room that is kept for it."""
-    fuse = world.scheduler.state.companion(EvictionFuse)
-    return not fuse.is_blown(party_of(pod), [pod.identity], now=0.0)
-
-
-def _can_run(pod: Pod, fresh: GroupWorld, *, may_preempt: bool) -> bool:
-    if fresh.scheduler.engine.pre_enqueue(pod) is not None:
-        return False
-    decision = _decision(pod, fresh)
-    makes_room = decision.post_filter is not None and bool(decision.post_filter.victims)
-    return bool(decision.node) or (may_preempt and makes_room)
-
-
-def _decision(pod: Pod, fresh: GroupWorld) -> Decision:
-    engine = fresh.scheduler.engine
-    answers = engine.answers_for(pod)
-    while True:
-        try:
-            return engine.decide(pod, extender_answers=answers)
-        except AnswersMissingError as missing:
-            for question in missing.questions:
-                Running(question.ask()).to_the_end()
-
-
-def _keep_order(world: GroupWorld, fresh: GroupWorld) -> None:
-    """Members of a group are tried in an order that attempts and times make: another order is no lost wake-up."""
-    if isinstance(world.queue, GroupQueue) and isinstance(fresh.queue, GroupQueue):
-        known = {m.key: m for group in world.queue._groups.values() for m in group.queued_pods}
-        for group in fresh.queue._groups.values():
-            for member in group.queued_pods:
-                if member.key in known:
-                    member.attempts, member.timestamp = known[member.key].attempts, known[member.key].timestamp
-
-
-Gap = Callable[[QueuedPod], bool]
-GAPS: dict[str, Gap] = {
-    "Permit: a denied pod waits for what the plugin registered": lambda queued: "Doorkeeper" in queued.rejectors,
-}
-"""Where a pod may wait in both modes: nobody but the plugin knows what helps."""
-PARITY_GAPS: dict[str, Gap] = {
-    "InterPodAffinity: a node is added, and the pod has no affinity of its own": (
-        lambda queued: queued.rejectors == {"InterPodAffinity"} and queued.pod.spec.affinity is None
-    ),
-}
-"""Gaps of kube-scheduler v1.36, to which recordings hold PARITY mode. There are more, which `ClusterSteps` leave out:
-
-- DefaultPreemption: what helps a plugin that rejects the pod only with its victims gone (`_can_run`)
-- a pending pod with a nominated node changes: it needs less, or has other labels
-- a pending pod with a nominated node is bound to another one by another scheduler
-- InterPodAffinity: a node leaves the domain of pods that avoid the waiting one
-- InterPodAffinity: of several terms of anti-affinity, a pod goes that one of them means
-"""
-
-
 # -- a scheduler that is driven step by step ---------------------------------------------------------------------------
 
 
@@ -224,7 +111,7 @@ class SteppedModel:
     """Pods are decided, and attempts are finished, when a step says so."""
 
     def __init__(self, mixture: str, way: Way) -> None:
-        self.world = _world(mixture, way)
+        self.world = world_of(mixture, way)
         cluster, scheduler = self.world.cluster, self.world.scheduler
         self.steps = ClusterSteps(cluster, lambda: cluster.tell(scheduler), beyond_parity=way.batched)
         self._decided: list[EntityAttempt] = []
@@ -354,7 +241,7 @@ class LoopWorld(GroupWorld):
 
 async def _run_on_loop(history: Sequence[Step], mixture: str, way: Way) -> GroupWorld | None:
     """The world at the end; None if it does not come to rest."""
-    world = _world(mixture, way, LoopWorld)
+    world = world_of(mixture, way, LoopWorld)
     cluster = world.cluster
     assert isinstance(cluster, WatchedCluster)
     cluster.scheduler = world.scheduler
@@ -378,33 +265,3 @@ async def _run_on_loop(history: Sequence[Step], mixture: str, way: Way) -> Group
     await loop.stop(within=0.1)
     await running
     return world if is_at_rest else None
-
-
-# -- the scheduler of a mixture ----------------------------------------------------------------------------------------
-
-
-class Doorkeeper(PermitPlugin):
-    """Has pods with a label wait until it is told what to do with them, or for five seconds."""
-
-    name = "Doorkeeper"
-
-    def permit(self, cycle: Cycle, pod: Pod, node_name: str) -> tuple[Status | None, float]:
-        return (Status(Code.WAIT), 5.0) if DOOR in pod.metadata.labels else (None, 0.0)
-
-
-class ClosedNodes(MemoryExtender):
-    """Refuses nodes with a label."""
-
-    async def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
-        refused = {node.name: "closed" for node in nodes if CLOSED in node.metadata.labels}
-        return Filtered(frozenset(node.name for node in nodes) - refused.keys(), refused, {})
-
-
-def _world(mixture: str, way: Way, kind: type[GroupWorld] = GroupWorld) -> GroupWorld:
-    return kind(
-        features=ALL_GATES if mixture == "groups" else DEFAULT_FEATURES,
-        plugins=(Doorkeeper,) if mixture == "permit" else (),
-        extenders=[ClosedNodes()] if mixture == "extenders" else (),
-        batched=way.batched,
-        longest_wait=FOREVER,
-    )

@@ -72,6 +72,7 @@ class ClusterSteps:
             "end": lambda i, a, b: self.end_terminating(),
             "relabel": self._relabel,
             "nominate": self._nominate,
+            "lure": lambda i, a, b: self._nominate(i, a, b) if self._beyond_parity else None,
             "resize": self._resize,
             "foreign": self._foreign,
             "slice": self._slice,

@@ -148,6 +148,8 @@ class EventHandlers:
         if self._is_assumed(new):
             if new.is_terminating and not old.is_terminating:
                 self._assumed_pod_deleted(new)
+            elif (left := self._nominated_node(old)) and left != new.status.nominated_node_name:
+                self._nomination_cleared(old, left)  # it found another node, and waits there to be bound
             return
         if self._has_groups:
             if group_key(old) != group_key(new):

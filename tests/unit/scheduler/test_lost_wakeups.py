@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.scheduler.group_world import GroupWorld, make_gang, members
 from tests.unit.scheduler.world import World, names
-from tests.waiting_model import FOREVER
-from tests.waiting_steps import volume_claim, volume_named, with_claim
+from tests.waiting_steps import DOOR, volume_claim, volume_named, with_claim
+from tests.waiting_world import FOREVER, Doorkeeper
 
 from kubesched.api.affinity import PodAffinityTerm
 from kubesched.api.change import Change
@@ -153,6 +153,24 @@ def test_room_kept_for_a_nominated_pod_is_free_when_another_scheduler_binds_it(b
     world.see(nominated.on("m"))
     try_all(world)
     assert bound(world) == {"there": "n", "nominated": "m"} | ({"waits": "n"} if wakes else {})
+
+
+@MODES
+@pytest.mark.parametrize("waits_at_door", [False, True], ids=["bound", "waits at the door"])
+def test_room_kept_for_a_nominated_pod_is_free_when_that_finds_another_node(
+    waits_at_door: bool, batched: bool, wakes: bool
+) -> None:
+    high = make_pod("high").requests(cpu="2").priority(10).toleration("dedicated", operator="Exists")
+    high = high.label({DOOR: "yes"}) if waits_at_door else high
+    world = World(make_node("n").capacity(cpu="1"), high, batched=batched, plugins=(Doorkeeper,), longest_wait=FOREVER)
+    world.tried()
+    world.see(high.nominated("n"), make_node("m").capacity(cpu="2").taint("dedicated"))
+    world.see(make_pod("low").requests(cpu="1"))
+    assert [world.tried().node for _ in range(2)] == ["", "m"]  # the other one backs off
+    if waits_at_door:  # its status names the node that it waits for
+        world.see(high.nominated("m"))
+    try_all(world)
+    assert ("low" in bound(world)) == wakes
 
 
 @MODES

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.waiting_model import MIXTURES, WAYS, Step, Way, left_waiting
+from tests.waiting_model import MIXTURES, WAYS, Step, left_waiting
+from tests.waiting_world import Way
 
 NUMBERS = st.integers(0, 255)
 
