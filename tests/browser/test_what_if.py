@@ -83,6 +83,7 @@ def test_zone_is_lost(driver: WebDriver, cluster: PageServer) -> None:
     page.js(CHOOSE, "zone", "a")
     page.shows("lose topology.kubernetes.io/zone=a", ".chips")
     page.shows("a\t1\t3 → 0")  # a node that fails is still an object, without its pods
+    page.shows("1 not ready", ".map-key")
     page.shows("interrupted, and lose their work: default/night", ".difference")
 
 
