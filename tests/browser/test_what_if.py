@@ -28,6 +28,7 @@ def cluster() -> Iterator[PageServer]:
         make_node("node-2").zone("b").capacity(cpu="4"),
         make_pod("small").requests(cpu="1").on("node-1"),
         make_pod("large").requests(cpu="3").on("node-1"),
+        make_pod("night").owned_by("Job", "night").on("node-1"),
         make_pod("there").requests(cpu="3").on("node-2"),
         make_pod("waits").requests(cpu="4"),
     )
@@ -81,8 +82,9 @@ def test_zone_is_lost(driver: WebDriver, cluster: PageServer) -> None:
     page.js(CHOOSE, "mode", "lose")
     page.js(CHOOSE, "zone", "a")
     page.shows("lose topology.kubernetes.io/zone=a", ".chips")
-    page.shows("1 → 1")  # a node that fails is still an object
-    page.shows("2 → 0")  # its pods
+    page.shows("a\t1\t3 → 0")  # a node that fails is still an object, without its pods
+    page.shows("1 not ready", ".map-key")
+    page.shows("interrupted, and lose their work: default/night", ".difference")
 
 
 def test_node_is_deleted(driver: WebDriver, cluster: PageServer) -> None:

@@ -120,6 +120,26 @@ def test_colour_of_a_workload_is_named_and_stays(driver: WebDriver, cluster: Pag
     assert page.js(colour) == before
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_name_is_cut(driver: WebDriver, cluster: PageServer, width: int) -> None:
+    look(driver, width, 900)
+    page = Page(driver, cluster)
+    for address, there in (
+        ("#/overview", f"shop/{LONG}"),
+        ("#/pods/default/train", "ip-10-0-5-1.eu-west-1.compute.internal"),
+        (f"#/workloads/shop/Deployment/{LONG}", f"shop/{LONG}"),
+    ):
+        page.go(address)
+        page.shows(there)
+        cut = "[...document.querySelectorAll('main a, main .name')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+        assert page.js(f"{cut}.filter(e => getComputedStyle(e).overflow !== 'visible').map(e => e.innerText)") == []
+
+
+def test_a_pod_without_an_owner_is_named_among_the_causes(driver: WebDriver, cluster: PageServer) -> None:
+    page = Page(driver, cluster)
+    page.shows("default/train", ".causes")
+
+
 def test_rows_of_a_phone_are_records_and_nothing_is_cut(driver: WebDriver, cluster: PageServer) -> None:
     """A row of the preemptions was 880 px tall, and the table of a node lost its last column."""
     look(driver, 390, 844)

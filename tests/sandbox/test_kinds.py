@@ -85,9 +85,11 @@ def test_a_cron_job_shows_its_schedule_and_can_be_run_by_hand(sandbox: Sandbox) 
 def test_what_has_no_effect_here_says_so(sandbox: Sandbox) -> None:
     webhook = (
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: quiet}\n"
+        "webhooks: [{name: a.example.com, clientConfig: {service: {name: a, namespace: default}}, sideEffects: None,"
+        " admissionReviewVersions: [v1]}]\n"
     )
     told = sandbox.kubectl("apply", "-f", "-", "--warnings-as-errors", stdin=webhook, fails=True)
-    assert "Warning: in a sandbox, webhooks are stored, and never called" in told
+    assert "Warning: in a sandbox, webhooks of a Service are stored, and never called" in told
 
 
 def test_every_kind_of_a_server_is_listed_and_watched(sandbox: Sandbox) -> None:

@@ -104,7 +104,7 @@ POLICIES = frozenset(
     )
 )
 _INERT = {
-    **dict.fromkeys(WEBHOOKS, "webhooks are stored, and never called"),
+    **dict.fromkeys(WEBHOOKS, "webhooks of a Service are stored, and never called: nothing runs behind it"),
     **dict.fromkeys(POLICIES, "admission policies are stored, and never asked"),
     "APIService": "API services are stored, and no request is passed on to them",
     "NetworkPolicy": "network policies are stored; hollow pods have no network",
@@ -112,9 +112,13 @@ _INERT = {
 }
 
 
-def is_inert(resource: Resource) -> str:
+def is_inert(resource: Resource, obj: Object) -> str:
     """What a user should know who writes such an object: that nothing follows from it here. Empty for other kinds."""
     words = _INERT.get(resource.kind, "") if resource.group.endswith(".k8s.io") else ""
+    if resource.kind in WEBHOOKS and all(
+        mapping(hook, "clientConfig").get("url") for hook in obj.get("webhooks") or ()
+    ):
+        return ""
     return words and f"in a sandbox, {words}"
 
 

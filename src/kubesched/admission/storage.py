@@ -16,7 +16,8 @@ from kubesched.admission.reading import (
 from kubesched.admission.resources import check_amount
 from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_key, check_node_selector, check_optional_selector
-from kubesched.api.kinds import STORAGE_CLASSES, Object
+from kubesched.api.api_error import forbidden
+from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES, Object
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, STORAGE_CLASS
 
@@ -116,6 +117,19 @@ def _claim_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
         mistakes.forbidden("spec", _CLAIM_STAYS)
 
 
+def _admit_growth(new: Object, old: Object, reader: Reader) -> None:
+    """As the admission plugin PersistentVolumeClaimResize has it."""
+    after, before = (quantities(mapping(each["spec"], "resources"), "requests").get("storage") for each in (new, old))
+    if after is None or before is None or not after.exceeds(before):
+        return
+    wanted = text(new["spec"], "storageClassName")
+    classes = (each for each in reader.select(STORAGE_CLASSES) if name_of(each) == wanted)
+    if not any(each.get("allowVolumeExpansion") for each in classes):
+        why = "only dynamically provisioned pvc can be resized"
+        why = f"{why} and the storageclass that provisions the pvc must support resize"
+        raise forbidden(PERSISTENT_VOLUME_CLAIMS, name_of(new), why)
+
+
 def _check_growth(spec: Object, before: Object, mistakes: Mistakes) -> None:
     where = "spec.resources.requests"
     new, old = (mapping(mapping(each, "resources"), "requests") for each in (spec, before))
@@ -181,6 +195,7 @@ CLAIM = Rules(
     admit=_admit_claim,
     check=lambda claim, mistakes: check_claim_spec(claim["spec"], "spec", mistakes),
     check_update=_claim_stays,
+    admit_update=_admit_growth,
     new_status=lambda _: {"phase": "Pending"},
 )
 VOLUME = Rules(

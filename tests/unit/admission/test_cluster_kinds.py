@@ -133,11 +133,19 @@ def test_spec_of_a_claim_is_immutable_but_for_its_volume() -> None:
     assert message.startswith("Forbidden: spec is immutable after creation except resources.requests")
 
 
-def test_bound_claim_may_grow_but_not_shrink() -> None:
-    old = {**created(kinds.PERSISTENT_VOLUME_CLAIMS), "status": {"phase": "Bound"}}
-    bigger, smaller = ({"requests": {"storage": size}} for size in ("2Gi", "1Mi"))
-    assert updated(kinds.PERSISTENT_VOLUME_CLAIMS, old, resources=bigger)["spec"]["resources"] == bigger
-    assert refused(lambda: updated(kinds.PERSISTENT_VOLUME_CLAIMS, old, resources=smaller)) == [
+def test_bound_claim_may_grow_where_its_class_allows_that_but_not_shrink() -> None:
+    claim = {**created(kinds.PERSISTENT_VOLUME_CLAIMS), "status": {"phase": "Bound"}}
+    old = {**claim, "spec": {**claim["spec"], "storageClassName": "fast"}}
+    wanted = ({"resources": {"requests": {"storage": size}}} for size in ("2Gi", "1Mi"))
+    bigger, smaller = ({**old, "spec": {**old["spec"], **resources}} for resources in wanted)
+    fixed, growing = (
+        Cluster().having(kinds.STORAGE_CLASSES, {"metadata": {"name": "fast"}, "allowVolumeExpansion": allowed})
+        for allowed in (False, True)
+    )
+    assert admit_update(kinds.PERSISTENT_VOLUME_CLAIMS, old, bigger, "", growing)["spec"] == bigger["spec"]
+    with pytest.raises(ApiError, match="the storageclass that provisions the pvc must support resize"):
+        admit_update(kinds.PERSISTENT_VOLUME_CLAIMS, old, bigger, "", fixed)
+    assert refused(lambda: admit_update(kinds.PERSISTENT_VOLUME_CLAIMS, old, smaller, "", growing)) == [
         ("spec.resources.requests.storage", "Forbidden: field can not be less than previous value")
     ]
 

@@ -142,16 +142,17 @@ def test_devices_are_shown_of_the_nodes_that_lack_nothing_else() -> None:
     assert "in use by default/theirs" in str(first.rows)
 
 
-def test_who_holds_the_devices_is_told_though_remedies_were_tried_in_between() -> None:
-    """A remedy that is tried takes devices away and gives them back."""
-    held = allocated(make_claim("theirs", request()), "a/g0")
-    records = [node("a").build(), make_class("gpu"), held, make_slice("a", device("g0")), make_claim("mine", request())]
-    there = ClusterModel([*records, with_claims(make_pod("p"), "mine").build()], config.default())
-    found = explain(there, there.pods["default/p"])
-    assert found.findings.remedies is not None
-    assert found.findings.remedies.found
-    (miss,) = found.findings.nearest_misses
-    assert miss.text == "cannot allocate all claims: 1 of 1 device is in use by default/theirs"
+def test_who_holds_the_devices_of_a_node_is_told() -> None:
+    held = [
+        allocated(make_claim(f"c{i}", request()), f"a/g{i}", reserved_for=make_pod(f"q{i}").build().uid)
+        for i in range(2)
+    ]
+    users = [with_claims(make_pod(f"q{i}").owned_by("Job", "train"), f"c{i}").on("a").build() for i in range(2)]
+    mine, pod = make_claim("mine", request(count=2)), with_claims(make_pod("p"), "mine").build()
+    devices = make_slice("a", device("g0"), device("g1"))
+    there = ClusterModel([node("a").build(), make_class("gpu"), devices, mine, *held, *users, pod], config.default())
+    (miss,) = explain(there, there.pods["default/p"]).findings.nearest_misses
+    assert miss.text == "cannot allocate all claims: 2 of 2 devices are in use by default/c0, default/c1"
 
 
 def test_who_has_the_port_is_told_and_its_node_is_nearer_than_those_that_the_pod_does_not_ask_for() -> None:

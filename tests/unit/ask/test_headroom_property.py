@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -52,7 +53,8 @@ def clusters(draw: st.DrawFn) -> list[KubeObject]:
     return [*(node.build() for node in there), make_class("gpu", resource=GPU), *slices, *placed]
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=500, deadline=None)
 @given(clusters())
 def test_headroom_is_what_capacity_counts(objects: list[KubeObject]) -> None:
     known = as_json(objects)

@@ -86,6 +86,12 @@ def test_pods_that_have_the_zone_of_their_node_as_a_label_are_one_workload() -> 
     assert len(rooms) == 6
 
 
+def test_pods_without_an_owner_that_are_alike_count_together() -> None:
+    alike = [make_pod(f"p{i}").requests(cpu="1").on("a") for i in range(2)]
+    rooms = still(make_node("a").capacity(cpu="4"), *alike, make_pod("q").requests(cpu="2").on("a")).headroom.rooms()
+    assert [(room.example, room.running, room.more) for room in rooms] == [("default/p0", 2, 0), ("default/q", 1, 0)]
+
+
 def test_headroom_of_a_pod_that_keeps_its_copies_off_the_node_is_one_per_node() -> None:
     nodes = [make_node(f"n{i}").capacity(cpu="4") for i in range(6)]
     cache = make_pod("cache-0").label(app="cache").requests(cpu="100m").pod_anti_affinity(HOSTNAME, app="cache")

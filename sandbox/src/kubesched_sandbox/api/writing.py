@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -45,10 +45,17 @@ class Writing(Reading):
     """Creates, changes and deletes objects of every resource."""
 
     def create(
-        self, resource: Resource, namespace: str, obj: Object, *, manager: str = "", dry_run: bool = False
+        self,
+        resource: Resource,
+        namespace: str,
+        obj: Object,
+        *,
+        manager: str = "",
+        dry_run: bool = False,
+        then: Sequence[Any] = (),
     ) -> Object:
-        """Store a new object: named, stamped, defaulted and checked."""
-        return self._create(resource, namespace, obj, manager, dry_run)
+        """Store a new object: named, stamped, defaulted and checked. `then` are JSON patches of what came out."""
+        return self._create(resource, namespace, obj, manager, dry_run, then)
 
     def update(
         self,
@@ -60,12 +67,13 @@ class Writing(Reading):
         subresource: str = "",
         manager: str = "",
         dry_run: bool = False,
+        then: Sequence[Any] = (),
     ) -> Object:
         """Replace an object, or that half of it which the subresource is about."""
         old = self.get(resource, namespace, name)
         new = {**obj, "metadata": metadata_of(obj)}
         check_update(resource, old, new)
-        return self._write(resource, old, new, subresource, manager, dry_run)
+        return self._write(resource, old, new, subresource, manager, dry_run, then)
 
     def patch(
         self,
@@ -80,20 +88,21 @@ class Writing(Reading):
         force: bool = False,
         dry_run: bool = False,
         check: Callable[[Object], object] | None = None,
+        then: Sequence[Any] = (),
     ) -> Object:
         """Change an object as a patch says; an apply of an object that is not there creates it.
 
         `check` sees the patched object before anything is done with it, and may raise.
         """
         if kind is PatchKind.APPLY:
-            return self._apply(resource, namespace, name, patch, subresource, manager, force, dry_run)
+            return self._apply(resource, namespace, name, patch, subresource, manager, force, dry_run, then)
         old = self.get(resource, namespace, name)
         new = patched(resource, old, patch, kind)
         if check is not None:
             check(new)
         new["metadata"] = metadata_of(new)
         check_update(resource, old, new)
-        return self._write(resource, old, new, subresource, manager, dry_run)
+        return self._write(resource, old, new, subresource, manager, dry_run, then)
 
     def delete(
         self,
@@ -124,7 +133,15 @@ class Writing(Reading):
             self._empty(name)
         return shown
 
-    def _create(self, resource: Resource, namespace: str, obj: Object, manager: str | None, dry_run: bool) -> Object:
+    def _create(
+        self,
+        resource: Resource,
+        namespace: str,
+        obj: Object,
+        manager: str | None,
+        dry_run: bool,
+        then: Sequence[Any] = (),
+    ) -> Object:
         metadata = metadata_of(obj)
         given = metadata.get("namespace")
         if resource.namespaced and given and given != namespace:
@@ -138,6 +155,8 @@ class Writing(Reading):
         self._name(resource, namespace, metadata)
         new = {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         new = admit_create(resource, _completed(resource, new), self)
+        for patch in then:
+            new = admit_create(resource, _completed(resource, dict(json_patch(new, patch))), self)
         _check_custom(resource, new, None)
         if resource is CUSTOM_RESOURCE_DEFINITIONS:
             new = established(new, self.stamps.now())
@@ -151,12 +170,21 @@ class Writing(Reading):
         return self._put(resource, new, dry_run)
 
     def _write(
-        self, resource: Resource, old: Object, new: Object, subresource: str, manager: str | None, dry_run: bool
+        self,
+        resource: Resource,
+        old: Object,
+        new: Object,
+        subresource: str,
+        manager: str | None,
+        dry_run: bool,
+        then: Sequence[Any] = (),
     ) -> Object:
         """Admit and store the next state of an object. Without a manager, who owns what is settled already."""
         metadata = _kept(old["metadata"], new["metadata"])
         new = {**new, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         new = admit_update(resource, old, _completed(resource, new), subresource, self)
+        for patch in then:
+            new = admit_update(resource, old, _completed(resource, dict(json_patch(new, patch))), subresource, self)
         _check_custom(resource, new, old)
         if resource is CUSTOM_RESOURCE_DEFINITIONS and not subresource:
             new = established(new, self.stamps.now())
@@ -178,6 +206,7 @@ class Writing(Reading):
         manager: str,
         force: bool,
         dry_run: bool,
+        then: Sequence[Any],
     ) -> Object:
         if not manager:
             raise bad_request(
@@ -193,10 +222,10 @@ class Writing(Reading):
         given_object = {**applied, "metadata": given}
         new = dict(apply(resource, live, given_object, manager=manager, force=force, now=now, subresource=subresource))
         if live is None:
-            return self._create(resource, namespace, new, None, dry_run)
+            return self._create(resource, namespace, new, None, dry_run, then)
         new["metadata"] = metadata_of(new)
         check_update(resource, live, new)
-        return self._write(resource, live, new, subresource, None, dry_run)
+        return self._write(resource, live, new, subresource, None, dry_run, then)
 
     def _name(self, resource: Resource, namespace: str, metadata: Object) -> None:
         if metadata.get("name"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from aiohttp import web
@@ -30,6 +31,7 @@ from kubesched_sandbox.http.content import (
 )
 from kubesched_sandbox.http.query import Query, Target
 from kubesched_sandbox.http.watches import Watcher, Watches
+from kubesched_sandbox.http.webhooks import Patches, Webhooks, Write
 
 _COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -77,6 +79,7 @@ class Requests:
     def __init__(self, api: Api, tokens: Tokens, watches: Watches) -> None:
         self._api, self._tokens, self._watches = api, tokens, watches
         self._lists = Lists(api)
+        self._webhooks = Webhooks(api)
 
     def understand(self, request: web.BaseRequest, target: Target, query: Query, user: UserInfo) -> RequestInfo:
         """What the request asks for; a NotFound or MethodNotAllowed when that is nothing that is served."""
@@ -165,9 +168,14 @@ class Requests:
         if resource is CERTIFICATE_SIGNING_REQUESTS:
             signed = {"username": info.user.name, "groups": list(info.user.groups)}
             body.object["spec"] = {**(body.object.get("spec") or {}), **signed}
-        dry_run = query.dry_run()
-        obj = self._api.create(resource, info.namespace, body.object, manager=info.manager, dry_run=dry_run)
-        return self._written(info, obj, dry_run, 201, body)
+
+        def write(then: Patches, dry_run: bool) -> Object:
+            return self._api.create(
+                resource, info.namespace, body.object, manager=info.manager, dry_run=dry_run, then=then
+            )
+
+        obj, warnings = await self._admitted(info, "CREATE", write)
+        return self._written(info, obj, query.dry_run(), 201, body, warnings)
 
     async def _create_subresource(self, info: RequestInfo) -> web.Response:
         resource, target, query = info.resource, info.target, info.query
@@ -195,10 +203,15 @@ class Requests:
             new = self._api.update_scale(*info.address, scale, manager=info.manager, dry_run=dry_run)
             return self._send(info, new)
         body = await read_object(info.request, resource, query)
-        obj = self._api.update(
-            *info.address, body.object, subresource=target.subresource, manager=info.manager, dry_run=dry_run
-        )
-        return self._written(info, obj, dry_run, 200, body)
+
+        def write(then: Patches, dry_run: bool) -> Object:
+            sub, manager = target.subresource, info.manager
+            return self._api.update(
+                *info.address, body.object, subresource=sub, manager=manager, dry_run=dry_run, then=then
+            )
+
+        obj, warnings = await self._admitted(info, "UPDATE", write)
+        return self._written(info, obj, dry_run, 200, body, warnings)
 
     async def _patch(self, info: RequestInfo) -> web.Response:
         resource, target, query = info.resource, info.target, info.query
@@ -210,17 +223,37 @@ class Requests:
         existed = self._api.record(*info.address) is not None
         if kind is PatchKind.APPLY:
             check_fields(resource, body, query)
-        obj = self._api.patch(
-            *info.address,
-            body.value,
-            kind=kind,
-            subresource=target.subresource,
-            manager=query.text("fieldManager") if kind is PatchKind.APPLY else info.manager,
-            force=query.flag("force"),
-            dry_run=dry_run,
-            check=lambda new: check_fields(resource, body._replace(value=new), query),
-        )
-        return self._written(info, obj, dry_run, 200 if existed else 201, body)
+
+        def write(then: Patches, dry_run: bool) -> Object:
+            return self._api.patch(
+                *info.address,
+                body.value,
+                kind=kind,
+                subresource=target.subresource,
+                manager=query.text("fieldManager") if kind is PatchKind.APPLY else info.manager,
+                force=query.flag("force"),
+                dry_run=dry_run,
+                check=lambda new: check_fields(resource, body._replace(value=new), query),
+                then=then,
+            )
+
+        obj, warnings = await self._admitted(info, "UPDATE" if existed else "CREATE", write)
+        return self._written(info, obj, dry_run, 200 if existed else 201, body, warnings)
+
+    async def _admitted(
+        self, info: RequestInfo, operation: str, write: Callable[[Patches, bool], Object]
+    ) -> tuple[Object, tuple[str, ...]]:
+        """Write once webhooks have had their say, if any is asked. `write` is given patches, and whether to dry-run."""
+        about = self._about(info, operation)
+        if not self._webhooks.are_asked(about):
+            return write((), about.dry_run), ()
+        old = None if operation == "CREATE" else self._api.get(*info.address)
+        patches, warnings = await self._webhooks.review(about, old, lambda patches: write(patches, True))
+        return write(patches, about.dry_run), warnings
+
+    def _about(self, info: RequestInfo, operation: str) -> Write:
+        target, dry_run = info.target, info.query.dry_run()
+        return Write(operation, info.resource, target.subresource, info.namespace, target.name, info.user, dry_run)
 
     # Deleting
 
@@ -229,6 +262,9 @@ class Requests:
             raise method_not_allowed()
         resource, name = info.resource, info.target.name
         options = info.query.delete_options(await read_delete_options(info.request))
+        about = self._about(info, "DELETE")
+        if self._webhooks.are_asked(about):
+            await self._webhooks.review(about, self._api.get(*info.address), lambda _: None)
         obj = self._api.delete(*info.address, **structs.asdict(options))
         found = self._api.record(*info.address)
         is_there = found is not None and found.object["metadata"]["uid"] == obj["metadata"]["uid"]
@@ -255,10 +291,12 @@ class Requests:
 
     # Answering
 
-    def _written(self, info: RequestInfo, obj: Object, dry_run: bool, status: int, body: Body) -> web.Response:
+    def _written(
+        self, info: RequestInfo, obj: Object, dry_run: bool, status: int, body: Body, said: tuple[str, ...] = ()
+    ) -> web.Response:
         shapes = self._shapes(info)
-        inert = is_inert(info.resource) if status == 201 else ""
-        warnings = (*body.warnings, inert) if inert else body.warnings
+        inert = is_inert(info.resource, obj) if status == 201 else ""
+        warnings = (*body.warnings, *said, *((inert,) if inert else ()))
         record = None if dry_run else self._api.record(info.resource, info.namespace, obj["metadata"]["name"])
         if shapes.is_plain and info.accepted.media == JSON and record is not None and record.object is obj:
             return json_answer(record.encoded, status, warnings)

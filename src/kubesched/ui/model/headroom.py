@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kubesched.api.pod import Pod
 from kubesched.ask.headroom import Headroom, has_headroom, headroom, headroom_on
 from kubesched.state.facts import PodFacts
+from kubesched.state.pods import PlacedPod
 from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.owners import WorkloadName, owner_of
 from kubesched.ui.model.usage import rounded_amount
@@ -48,13 +49,13 @@ class HeadroomModel:
         """For the workloads with most pods, of those that could have more. Pods of one workload may be of several
         kinds: the API server gives them the zone of their node as a label, and a rollout another template."""
         placed = [each for each in self._observed.state.pods.at if each is not None]
-        names = [owner_of(each.pod) for each in placed]
-        one = {name: each.pod for name, each in zip(names, placed)}
-        running = Counter({name: count for name, count in Counter(names).items() if has_headroom(one[name])})
+        whose = [_workload(each) for each in placed]
+        one = {name: each.pod for name, each in zip(whose, placed)}
+        running = Counter({name: count for name, count in Counter(whose).items() if has_headroom(one[name])})
         rooms = dict(running.most_common(_SHAPES))
-        kinds = Counter((name, each.facts) for name, each in zip(names, placed) if name in rooms)
+        kinds = Counter((name, each.facts) for name, each in zip(whose, placed) if name in rooms)
         common = {name: facts for (name, facts), _ in reversed(kinds.most_common())}
-        for name, each in zip(reversed(names), reversed(placed)):
+        for name, each in zip(reversed(whose), reversed(placed)):
             if common.get(name) is each.facts:
                 one[name] = each.pod
         return [self.room(one[name], count) for name, count in rooms.items()]
@@ -99,3 +100,8 @@ class HeadroomModel:
         if version != self._version:
             self._known.clear()
             self._version = version
+
+
+def _workload(placed: PlacedPod) -> WorkloadName | PodFacts:
+    """What a pod counts as part of; pods without an owner that are alike count together."""
+    return owner_of(placed.pod) if placed.pod.metadata.owner_references else placed.facts

@@ -68,8 +68,8 @@ export function podLink(key, name) {
   return link(["pods", namespace, pod], key, name);
 }
 
-/** @param {string} node @param {string} [name] class */
-export function nodeLink(node, name) {
+/** Short names stay in one line, long ones break at the edge. @param {string} node @param {string} [name] class */
+export function nodeLink(node, name = node.length <= 24 ? "whole" : "") {
   return link(["nodes", node], node, name);
 }
 

@@ -97,7 +97,7 @@ export interface Moved { pod: string; fromNode: string; toNode: string; isNew: b
 export interface Count { before: number; after: number }
 export interface Fullness { name: string; nodes: Count; pods: Count; resources: Record<string, { before?: number; after?: number }> }
 export interface WhatIf {
-  changes: string[]; moved: Moved[]; placed: Moved[]; gone: string[];
+  changes: string[]; moved: Moved[]; placed: Moved[]; gone: string[]; interrupted: string[];
   waiting: { pod: string; fromNode: string; reason: string; isNew: boolean; unmanaged: boolean }[];
   evictions: { preemptor: string; node: string; victims: string[] }[];
   budgets: { budget: string; wanted: number; before: number; after: number; leaving: number; short: boolean; slows: boolean }[];

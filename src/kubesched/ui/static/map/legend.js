@@ -10,8 +10,11 @@ const MARKS = /** @type {[string, string, number][]} */ ([
 ]);
 const NAMED = 10;
 
-/** @param {import("../cluster.js").Cluster} cluster @param {import("./map.js").NodeMapView} map */
-export function legend(cluster, map) {
+/**
+ * @param {import("../cluster.js").Cluster} cluster @param {import("./map.js").NodeMapView} map
+ * @param {() => import("./columns.js").Columns} [shown] the nodes whose marks are counted
+ */
+export function legend(cluster, map, shown = () => cluster.columns) {
   const scale = h("canvas", { width: 120, height: 8, role: "img", "aria-label": "from empty to full" });
   const marks = h("span", { class: "marks" }), pods = h("div", { class: "legend-pods", hidden: true }, " ");
   const paint = () => {
@@ -25,7 +28,7 @@ export function legend(cluster, map) {
   const tally = () => {
     const numbers = MARKS.map(() => 0);
     let live = 0;
-    for (const flags of cluster.columns.flags) {
+    for (const flags of shown().flags) {
       if (flags & LIVE) live++;
       if (flags > LIVE) MARKS.forEach(([, , bit], i) => (numbers[i] = (numbers[i] ?? 0) + (flags & bit ? 1 : 0)));
     }
@@ -52,5 +55,5 @@ export function legend(cluster, map) {
   const stops = [cluster.on("map", tally), cluster.on("layout", tally), () => removeEventListener("theme", paint)];
   const element = h("div", { class: "map-legend" }, pods, h("div", { class: "legend-line" },
     h("span", { class: "scale" }, "empty", scale, "full"), marks));
-  return { element, stop: () => stops.forEach((stop) => stop()) };
+  return { element, tally, stop: () => stops.forEach((stop) => stop()) };
 }

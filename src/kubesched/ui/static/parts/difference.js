@@ -16,7 +16,9 @@ export function difference(view) {
   }
   return [
     panel("The difference", "difference", h("dl", { class: "numbers" }, numbers.map(([text, number, bad]) =>
-      h("div", {}, h("dt", {}, text), h("dd", { class: bad && number ? "bad" : number ? null : "dim" }, count(number)))))),
+      h("div", {}, h("dt", {}, text), h("dd", { class: bad && number ? "bad" : number ? null : "dim" }, count(number))))),
+    it.interrupted.length ? h("p", { class: "bad" }, "Jobs that are interrupted, and lose their work: ",
+      it.interrupted.slice(0, 20).map((pod, i) => h("span", {}, i ? ", " : "", podLink(pod))), it.interrupted.length > 20 ? ` and ${count(it.interrupted.length - 20)} more` : "") : null),
     workloads(view),
     h("div", { class: "columns" }, fullness(it), budgets(it)),
     it.evictions.length ? panel("Who is evicted", "", table(["For", "Node", "Who has to go"],
@@ -70,10 +72,10 @@ function budgets(it) {
 
 /** @param {import("../types").WhatIf} it */
 function fullness(it) {
-  const names = Object.keys(it.total.resources);
+  const names = Object.keys(it.total.resources).filter((name) => it.total.resources[name]?.before || it.total.resources[name]?.after);
   const rows = it.zones.length > 1 ? [...it.zones, it.total] : [it.total];
   const change = (/** @type {number | undefined} */ before, /** @type {number | undefined} */ after, /** @type {(n: number) => string} */ text) =>
-    `${before === undefined ? "–" : text(before)} → ${after === undefined ? "–" : text(after)}`;
+    [...new Set([before, after].map((value) => (value === undefined ? "–" : text(value))))].join(" → ");
   return panel("How full it gets", "", table(
     ["Zone", { text: "Nodes", right: true }, { text: "Pods", right: true }, ...names.map((name) => ({ text: name, right: true }))],
     rows.map((zone) => [zone.name, change(zone.nodes.before, zone.nodes.after, count), change(zone.pods.before, zone.pods.after, count),

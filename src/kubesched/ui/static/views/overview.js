@@ -78,7 +78,7 @@ function showCauses(root, pending) {
         h("span", { class: "number" }, count(group.pods)),
         h("span", { class: "bar" }, h("span", { style: { "--share": `${(group.pods / most) * 100}%` } })),
         h("span", { class: "dim small" }, [
-          group.workload ? `${group.workload[0]}/${group.workload[2]}` : "", group.plugins.join(", "),
+          group.workload ? `${group.workload[0]}/${group.workload[2]}` : group.examples[0] ?? "", group.plugins.join(", "),
           group.longestWaitSeconds !== undefined ? `for ${duration(group.longestWaitSeconds)}` : "",
         ].filter(Boolean).join(" · "))))),
     h("p", { class: "dim small" }, link(["pending"], `${counted(pending.pods, "pod")} in all`)));
@@ -89,7 +89,7 @@ function showRooms(root, rooms) {
   if (!rooms.length) return fill(root, empty("No pod runs yet, so there is nothing to count more of."));
   fill(root, h("ul", { class: "rooms-list" }, rooms.map((room) =>
     h("li", {}, h("b", { class: room.more ? null : "none" }, more(room)), workloadLink(room.workload, undefined, "name"),
-      h("span", { class: "dim small" }, `${amounts(room.requests) || "no requests"} · on ${counted(room.nodes, "node")}`)))),
+      h("span", { class: "dim small" }, `${amounts(room.requests) || "no requests"} · ${room.nodes ? `next fits ${counted(room.nodes, "node")}` : "no node takes one"}`)))),
   h("p", { class: "dim small" }, "More of these would fit, one after another, by every rule that they obey.",
     rooms.some((room) => room.atLeast) ? " ≥: at least so many; the rest is being counted." : ""));
 }

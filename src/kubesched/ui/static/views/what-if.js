@@ -32,7 +32,7 @@ export const whatIf = (cluster) => async (root, route) => {
   };
   const before = new NodeMapView(sides.before, undefined, { label: "The cluster as it is: choose nodes", chosen: choose });
   const after = new NodeMapView(sides.after, undefined, { label: "The cluster as it would be", chosen: () => {} });
-  const key = legend(cluster, before);
+  const key = legend(cluster, before, () => (isEmpty(question) || !sides.after.columns.names.length ? cluster.columns : sides.after.columns));
   const chips = h("div", { class: "chips" }), result = h("div", { "aria-live": "polite" });
   const tools = h("div", { class: "map-controls" });
 
@@ -93,6 +93,7 @@ export const whatIf = (cluster) => async (root, route) => {
     before.arrange(true);
     after.arrange(true);
     markChosen();
+    key.tally();
   };
   const plan = planning(cluster, {
     load: (was, end) => {
@@ -110,6 +111,7 @@ export const whatIf = (cluster) => async (root, route) => {
     showChips();
     markChosen();
     would.hidden = isEmpty(question);
+    key.tally();
     clearTimeout(timer);
     timer = setTimeout(ask, SOON_MS);
   };

@@ -1,0 +1,197 @@
+"""Admission webhooks: those that a configuration gives an address are asked about what clients write.
+
+A webhook of a Service is not called, since nothing runs behind a Service of a sandbox; nor is any about what the
+sandbox's own controllers write, which do not come by HTTP.
+"""
+
+from __future__ import annotations
+
+import base64
+import ssl
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import aiohttp
+import msgspec
+
+from kubesched.api.api_error import ApiError
+from kubesched.api.kinds import NAMESPACES, Object, Resource
+from kubesched.api.meta import LabelSelector
+from kubesched.api.selectors import compile_selector
+from kubesched.cel.errors import CompileError, EvaluationError
+from kubesched.cel.expression import compile_expression
+from kubesched_sandbox.api import Api
+from kubesched_sandbox.api.stamps import UserInfo
+
+GROUP = "admissionregistration.k8s.io"
+_KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+_SECONDS = 10
+Webhook = Mapping[str, Any]
+Patches = Sequence[Any]
+
+
+class Write(NamedTuple):
+    """What a client is about to write."""
+
+    operation: str
+    """CREATE, UPDATE or DELETE."""
+    resource: Resource
+    subresource: str
+    namespace: str
+    name: str
+    user: UserInfo
+    dry_run: bool
+
+
+class Webhooks:
+    """Asks the webhooks that are configured."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._resources = [api.catalog.lookup(GROUP, "v1", plural) for plural in _KINDS]
+
+    def are_asked(self, write: Write) -> bool:
+        """Whether there may be any about such a write."""
+        return any(_has_rule(hook, write) for i in range(len(_KINDS)) for hook in self._configured(i))
+
+    async def review(
+        self, write: Write, old: Object | None, propose: Callable[[Patches], Object | None]
+    ) -> tuple[Patches, tuple[str, ...]]:
+        """The JSON patches that webhooks ask for, and their warnings. Raises ApiError if one says no.
+
+        `propose` makes what would be written with some patches, None for a deletion, and writes nothing.
+        """
+        patches: list[Any] = []
+        warnings: list[str] = []
+        new = propose(patches)
+        for i in range(len(_KINDS)):
+            for hook in self._configured(i):
+                if not self._matches(hook, write, new, old):
+                    continue
+                answer = await _answer(hook, _request(write, new, old))
+                warnings += answer.get("warnings") or ()
+                if not answer.get("allowed"):
+                    raise _denied(hook, answer.get("status") or {})
+                if not i and answer.get("patch"):
+                    patches.append(msgspec.json.decode(base64.b64decode(answer["patch"])))
+                    new = propose(patches)
+        return patches, tuple(warnings)
+
+    def _configured(self, i: int) -> Iterator[Webhook]:
+        resource = self._resources[i]
+        for configuration in self._api.select(resource) if resource is not None else ():
+            for hook in configuration.get("webhooks") or ():
+                if (hook.get("clientConfig") or {}).get("url"):
+                    yield hook
+
+    def _matches(self, hook: Webhook, write: Write, new: Object | None, old: Object | None) -> bool:
+        if not _has_rule(hook, write) or not self._in_namespace(hook, write, new or old):
+            return False
+        selector = hook.get("objectSelector")
+        if selector and not any(_selects(selector, obj) for obj in (new, old) if obj is not None):
+            return False
+        return _meets_conditions(hook, _request(write, new, old)["request"])
+
+    def _in_namespace(self, hook: Webhook, write: Write, obj: Object | None) -> bool:
+        selector = hook.get("namespaceSelector")
+        if not selector or (not write.namespace and write.resource is not NAMESPACES):
+            return True
+        about = obj if write.resource is NAMESPACES else self._api.find(NAMESPACES, "", write.namespace)
+        return about is None or _selects(selector, about)
+
+
+def _selects(selector: Object, obj: Object) -> bool:
+    labels = obj["metadata"].get("labels") or {}
+    return compile_selector(msgspec.convert(selector, LabelSelector)).matches(labels)
+
+
+def _has_rule(hook: Webhook, write: Write) -> bool:
+    """As kube-apiserver reads rules: of an object, of all its subresources (`pods/*`), or of all (`*/*`)."""
+    resource, sub = write.resource, write.subresource
+    if resource.group == GROUP:
+        return False  # or nobody could take away a webhook that denies everything
+    names = {f"{plural}/{part}" for plural in (resource.plural, "*") for part in (sub, "*")}
+    names |= set() if sub else {resource.plural, "*"}
+    return any(
+        {"*", write.operation} & set(rule.get("operations") or ())
+        and {"*", resource.group} & set(rule.get("apiGroups") or ())
+        and {"*", resource.version} & set(rule.get("apiVersions") or ())
+        and names & set(rule.get("resources") or ())
+        and rule.get("scope", "*") in ("*", "Namespaced" if resource.namespaced else "Cluster")
+        for rule in hook.get("rules") or ()
+    )
+
+
+def _meets_conditions(hook: Webhook, request: Object) -> bool:
+    """A condition that is false decides; one that cannot be evaluated does by the failure policy."""
+    seen = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
+    for condition in hook.get("matchConditions") or ():
+        try:
+            if compile_expression(condition["expression"], tuple(seen)).evaluate(seen) is not True:
+                return False
+        except (CompileError, EvaluationError) as error:
+            if hook.get("failurePolicy") == "Ignore":
+                return False
+            raise _failed(hook, f"match condition {condition['name']}: {error}") from None
+    return True
+
+
+def _request(write: Write, new: Object | None, old: Object | None) -> Object:
+    resource = write.resource
+    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    about = {"group": resource.group, "version": resource.version, "resource": resource.plural}
+    request: Object = {
+        "uid": str(uuid.uuid4()),
+        "kind": kind,
+        "requestKind": kind,
+        "resource": about,
+        "requestResource": about,
+        "name": write.name or (new or {}).get("metadata", {}).get("name", ""),
+        "operation": write.operation,
+        "userInfo": write.user.describe(),
+        "object": new,
+        "oldObject": old,
+        "dryRun": write.dry_run,
+    }
+    if write.namespace:
+        request["namespace"] = write.namespace
+    if write.subresource:
+        request |= {"subResource": write.subresource, "requestSubResource": write.subresource}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+async def _answer(hook: Webhook, review: Object) -> Object:
+    """What the webhook says; if it cannot be asked, what its failure policy does."""
+    client = hook["clientConfig"]
+    timeout = aiohttp.ClientTimeout(total=hook.get("timeoutSeconds") or _SECONDS)
+    try:
+        authority = base64.b64decode(client["caBundle"]).decode() if client.get("caBundle") else None
+        trusted = ssl.create_default_context(cadata=authority)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.post(client["url"], json=review, ssl=trusted) as said,
+        ):
+            if said.status != 200:
+                raise ValueError(f"the server answered {said.status}")
+            answer = msgspec.json.decode(await said.read())["response"]
+        if answer["uid"] != review["request"]["uid"]:
+            raise ValueError("response.uid is not that of the request")
+    except (aiohttp.ClientError, TimeoutError, OSError, KeyError, TypeError, ValueError) as error:
+        if hook.get("failurePolicy") == "Ignore":
+            return {"allowed": True}
+        raise _failed(hook, f"{client['url']}: {str(error) or type(error).__name__}") from None
+    return dict(answer)
+
+
+def _failed(hook: Webhook, why: str) -> ApiError:
+    message = f'failed calling webhook "{hook["name"]}": {why}'
+    details = {"causes": [{"message": message}]}
+    return ApiError(500, "InternalError", f"Internal error occurred: {message}", details)
+
+
+def _denied(hook: Webhook, status: Object) -> ApiError:
+    said = status.get("message") or status.get("reason")
+    words = f'admission webhook "{hook["name"]}" denied the request'
+    code = max(int(status.get("code") or 0), 400)
+    return ApiError(code, status.get("reason") or "", f"{words}: {said}" if said else f"{words} without explanation")
