@@ -236,7 +236,7 @@ class _Checker:
         element: CelType | None = None
         for at, each in enumerate(node.elements):
             found = self.check(each)
-            element = self._join(each, element, self._unwrapped(each, found) if at in node.optional else found)
+            element = self._join(each, element, self._unwrap(each, found) if at in node.optional else found)
         return types.list_of(element or self.known.fresh())
 
     def _map(self, node: MapNode) -> CelType:
@@ -245,10 +245,10 @@ class _Checker:
         for entry in node.entries:
             key = self._join(entry.key, key, self.check(entry.key))
             found = self.check(entry.value)
-            value = self._join(entry.value, value, self._unwrapped(entry.value, found) if entry.optional else found)
+            value = self._join(entry.value, value, self._unwrap(entry.value, found) if entry.optional else found)
         return types.map_of(key or self.known.fresh(), value or self.known.fresh())
 
-    def _unwrapped(self, node: SyntaxNode, found: CelType) -> CelType:
+    def _unwrap(self, node: SyntaxNode, found: CelType) -> CelType:
         if found.kind is TypeKind.OPTIONAL:
             return found.parameters[0]
         return found if found.is_dynamic else self._mismatch(node, types.optional_of(found), found)

@@ -47,7 +47,7 @@ class CompiledSelector:
     """
 
     def __init__(self, expression: str, *, with_lists: bool) -> None:
-        tree, checked = _checked(expression, with_lists)
+        tree, checked = _check(expression, with_lists)
         self.expression = expression
         self._with_lists = with_lists
         self.names = attributes_read_by(tree)
@@ -77,7 +77,7 @@ class CompiledSelector:
     def metered(self) -> MeteredSelector:
         """The same selector, always counting."""
         if self._metered is None:
-            self._metered = MeteredSelector(self.expression, *_checked(self.expression, self._with_lists))
+            self._metered = MeteredSelector(self.expression, *_check(self.expression, self._with_lists))
         return self._metered
 
 
@@ -122,7 +122,7 @@ def compile_selector(expression: str, *, with_lists: bool = False) -> CompiledSe
     return CompiledSelector(expression, with_lists=with_lists)
 
 
-def _checked(expression: str, with_lists: bool) -> tuple[SyntaxNode, Checked]:
+def _check(expression: str, with_lists: bool) -> tuple[SyntaxNode, Checked]:
     tree, issues = parse(expression)
     if tree is None or issues:
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")

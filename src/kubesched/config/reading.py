@@ -89,7 +89,7 @@ def from_written(
         completed = amend(completed)
     if mistakes := list(validate(completed, features)):
         raise InvalidConfigError(mistakes, source)
-    return _finished(completed, features)
+    return _finish(completed, features)
 
 
 def default(
@@ -193,7 +193,7 @@ def _args_kind_mistakes(value: dict[str, Any], kind: str, path: str) -> list[Mis
     return mistakes
 
 
-def _finished(completed: WrittenConfiguration, features: Features) -> SchedulerConfiguration:
+def _finish(completed: WrittenConfiguration, features: Features) -> SchedulerConfiguration:
     shared = msgspec.structs.asdict(completed)
     shared["profiles"] = tuple(
         ProfileConfig(

@@ -194,7 +194,7 @@ class Shadow(SchedulerListener):
             our_node=Standing(group.ours) if group.ours else None,
             nodes=self._engine.state.nodes.live_count,
             message="" if group.ours else group.why,
-            said=_said_of(pod),
+            said=_condition_message(pod),
             workload=_workload_of(pod),
         )
 
@@ -259,7 +259,7 @@ def compare(decision: Decision, theirs: str, at: float) -> ShadowComparison:
         nodes=view.state.nodes.live_count,
         fitting=view.fitting,
         message="" if ours else decision.message,
-        said=_said_of(decision.pod),
+        said=_condition_message(decision.pod),
         plugin=plugin,
         workload=workload,
     )
@@ -312,7 +312,7 @@ def _standing(view: DecisionView, node: str) -> Standing:
     return Standing(node, "", int(view.scores.total[place]), parts)
 
 
-def _said_of(pod: Pod) -> str:
+def _condition_message(pod: Pod) -> str:
     """The last word of the other scheduler about a pod that it could not place at once."""
     said = (
         condition.message

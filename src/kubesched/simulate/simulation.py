@@ -90,7 +90,7 @@ class Simulation:
         recording = None
         if record is not None:
             recording = Recording(record, configuration, lambda: self.now, with_annotations=with_annotations)
-        self._scheduler = self._made_scheduler(configuration, all_plugins() if plugins is None else plugins, recording)
+        self._scheduler = self._make_scheduler(configuration, all_plugins() if plugins is None else plugins, recording)
         self._meter = UtilisationMeter(self._scheduler.state)
         self._calendar: list[tuple[float, int, Callable[[], None]]] = []
         self._entries = 0
@@ -115,7 +115,7 @@ class Simulation:
         if operation is not None:
             operation.begin(self)
 
-    def _made_scheduler(
+    def _make_scheduler(
         self, configuration: SchedulerConfiguration, plugins: Registry, recording: Recording | None
     ) -> Scheduler:
         client: ClusterClient = self._world if recording is None else RecordingClient(self._world, recording)
