@@ -111,10 +111,10 @@ def _replace(document: Any, path: str, value: Any) -> Any:
 def _test(document: Any, operation: PatchOperation) -> Any:
     expected = None if operation.value is msgspec.UNSET else operation.value
     try:
-        found = _find(document, operation.path, "")
+        value = _find(document, operation.path, "")
     except ApiError:
-        found = None  # a path that is not there equals null, as upstream has it
-    if not same_json(found, expected):
+        value = None  # a path that is not there equals null, as upstream has it
+    if not same_json(value, expected):
         raise unprocessable(f"testing value {operation.path} failed: test failed")
     return document
 

@@ -180,8 +180,8 @@ def _mixed_literals(tree: SyntaxNode, checked: Checked) -> Iterator[Issue]:
 
 
 def _element_type(checked: Checked, node: SyntaxNode, optional: bool) -> CelType:
-    found = checked.type_of(node)
-    return found.parameters[0] if optional and found.kind is TypeKind.OPTIONAL else found
+    type_of_node = checked.type_of(node)
+    return type_of_node.parameters[0] if optional and type_of_node.kind is TypeKind.OPTIONAL else type_of_node
 
 
 def _first_mismatch(elements: list[tuple[SyntaxNode, CelType]]) -> Iterator[Issue]:
@@ -211,9 +211,9 @@ def _bad_clauses(call: Call, template: Literal, elements: tuple[SyntaxNode, ...]
         yield Issue(call.offset, str(error))
         return
     for clause, element in zip(clauses, elements):
-        found = checked.type_of(element)
-        name = "google.protobuf.Any" if found.kind is TypeKind.ANY else found.name
-        if found.kind is not TypeKind.DYN and (words := refusal(clause, name)):
+        element_type = checked.type_of(element)
+        name = "google.protobuf.Any" if element_type.kind is TypeKind.ANY else element_type.name
+        if element_type.kind is not TypeKind.DYN and (words := refusal(clause, name)):
             yield Issue(element.offset, words)
             return
     if len(clauses) > len(elements):

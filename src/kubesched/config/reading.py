@@ -56,8 +56,8 @@ def load(
 
 def _other_kind(text: str) -> str:
     """The kind that the text says it is, if that is none of ours: its YAML is then not ours to judge."""
-    said = _KIND_LINE.search(text)
-    return said[1] if said and said[1] != KIND else ""
+    kind_line = _KIND_LINE.search(text)
+    return kind_line[1] if kind_line and kind_line[1] != KIND else ""
 
 
 def from_plain(

@@ -37,9 +37,9 @@ def level_of(verbosity: int) -> int:
 
 def verbosity_of(level: int) -> int:
     """The verbosity of records of this level; 0 for warnings and errors."""
-    found = _VERBOSITIES.get(level)
-    if found is not None:
-        return found
+    verbosity = _VERBOSITIES.get(level)
+    if verbosity is not None:
+        return verbosity
     return next((v for v, known in enumerate(_LEVELS) if level >= known), len(_LEVELS) - 1)
 
 

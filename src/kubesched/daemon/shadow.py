@@ -230,11 +230,12 @@ def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], Non
 
     def note(comparison: ShadowComparison) -> None:
         judgements.child(comparison.judgement).inc()
-        said: dict[str, Any] = {"theirs": comparison.theirs, "ours": comparison.ours, "judgement": comparison.judgement}
+        sides: dict[str, Any] = {"theirs": comparison.theirs, "ours": comparison.ours}
+        sides["judgement"] = comparison.judgement
         if comparison.agrees:
-            log.info("Shadow agrees", v=3, pod=comparison.pod, **said)
+            log.info("Shadow agrees", v=3, pod=comparison.pod, **sides)
         else:
-            log.info("Shadow differs", pod=comparison.pod, **said, why=comparison.why)
+            log.info("Shadow differs", pod=comparison.pod, **sides, why=comparison.why)
 
     return note
 
@@ -314,12 +315,12 @@ def _standing(view: DecisionView, node: str) -> Standing:
 
 def _condition_message(pod: Pod) -> str:
     """The last word of the other scheduler about a pod that it could not place at once."""
-    said = (
+    messages = (
         condition.message
         for condition in pod.status.conditions
         if condition.type == "PodScheduled" and condition.status == "False"
     )
-    return next(said, "")[:_MOST_SAID]
+    return next(messages, "")[:_MOST_SAID]
 
 
 _TEMPLATE_HASH = "pod-template-hash"

@@ -266,5 +266,5 @@ class HostLookup:
         await self._asking.end()
 
     async def _ask(self) -> None:
-        found = await asyncio.get_running_loop().getaddrinfo(self._name, None, type=socket.SOCK_STREAM)
-        self._known = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        addresses = await asyncio.get_running_loop().getaddrinfo(self._name, None, type=socket.SOCK_STREAM)
+        self._known = list(dict.fromkeys(str(address[0]) for *_, address in addresses))

@@ -149,14 +149,14 @@ def load_merged(environ: Mapping[str, str]) -> Kubeconfig:
     """
     listed = [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]
     paths = list(dict.fromkeys(listed)) or [os.path.join(environ.get("HOME", ""), ".kube", "config")]
-    found = [load(path) for path in paths if os.path.exists(path)]
-    if len(found) == 1:
-        return found[0]
+    kubeconfigs = [load(path) for path in paths if os.path.exists(path)]
+    if len(kubeconfigs) == 1:
+        return kubeconfigs[0]
     return Kubeconfig(
-        current_context=next((each.current_context for each in found if each.current_context), ""),
-        clusters={name: it for each in reversed(found) for name, it in each.clusters.items()},
-        users={name: it for each in reversed(found) for name, it in each.users.items()},
-        contexts={name: it for each in reversed(found) for name, it in each.contexts.items()},
+        current_context=next((each.current_context for each in kubeconfigs if each.current_context), ""),
+        clusters={name: it for each in reversed(kubeconfigs) for name, it in each.clusters.items()},
+        users={name: it for each in reversed(kubeconfigs) for name, it in each.users.items()},
+        contexts={name: it for each in reversed(kubeconfigs) for name, it in each.contexts.items()},
         file=os.pathsep.join(paths),
     )
 

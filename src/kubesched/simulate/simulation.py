@@ -363,12 +363,12 @@ class Simulation:
 
     def pods_at_the_end(self) -> dict[str, tuple[Pod, str]]:
         """All pods that are there, with the reasons of those that wait; each by the name of the one it came from."""
-        found = {}
+        by_name = {}
         for pod in self._world.pods.values():
             story = self._stories.get(pod.uid)
             waits = story is not None and not pod.spec.node_name
-            found[self._first.get(pod.uid, pod.key)] = (pod, story.message if story is not None and waits else "")
-        return found
+            by_name[self._first.get(pod.uid, pod.key)] = (pod, story.message if story is not None and waits else "")
+        return by_name
 
     def objects_at_the_end(self) -> tuple[KubeObject, ...]:
         """The whole cluster: what workloads were to make is made, and pods are where they were placed."""

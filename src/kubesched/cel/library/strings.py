@@ -181,19 +181,19 @@ def _search(text: str, pattern: str) -> Any:
 @method("string.find(string) -> string", price=costs.pattern)
 def find(text: str, pattern: str) -> str:
     """What the pattern first matches, or nothing."""
-    found = _search(text, pattern)
-    return "" if found is None else str(found[0])
+    match = _search(text, pattern)
+    return "" if match is None else str(match[0])
 
 
 @method("string.findAll(string) -> list(string)", "string.findAll(string, int) -> list(string)", price=costs.pattern)
 def find_all(text: str, pattern: str, count: int = -1) -> list[str]:
     """The first few things the pattern matches; all if the count is negative. Nothing right behind a match is none."""
-    found: list[str] = []
+    matches: list[str] = []
     last_end = -1
     for each in compile_pattern(pattern).finditer(text):
-        if len(found) == count:
+        if len(matches) == count:
             break
         if each.end() > each.start() or each.start() != last_end:
-            found.append(each[0])
+            matches.append(each[0])
         last_end = each.end()
-    return found
+    return matches

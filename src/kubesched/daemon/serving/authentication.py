@@ -54,10 +54,10 @@ class Authenticator:
             return user
         scheme, _, token = headers.get("Authorization", "").partition(" ")
         if self._tokens is not None and scheme.lower() == "bearer" and token.strip():
-            found = await self._tokens.user_of(token.strip())
-            if found is None:
+            user_of_token = await self._tokens.user_of(token.strip())
+            if user_of_token is None:
                 raise UnauthorizedError
-            return _authenticate(found)
+            return _authenticate(user_of_token)
         return ANONYMOUS
 
     def _user_of_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> ReviewedUser | None:
@@ -87,13 +87,13 @@ def _authenticate(user: ReviewedUser) -> ReviewedUser:
 
 
 def _extra(headers: Mapping[str, str], prefixes: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    found: dict[str, tuple[str, ...]] = {}
+    extra: dict[str, tuple[str, ...]] = {}
     for header, value in headers.items():
         for prefix in prefixes:
             if header.lower().startswith(prefix.lower()):
                 key = unquote(header[len(prefix) :].lower())
-                found[key] = (*found.get(key, ()), value)
-    return list(found.items())
+                extra[key] = (*extra.get(key, ()), value)
+    return list(extra.items())
 
 
 def _attributes(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[str]:
@@ -181,8 +181,8 @@ class AuthoritySource:
             return
         try:
             async with asyncio.timeout(SECONDS):
-                found = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=dict[str, Any])
-                self._looked_up = msgspec.convert(found.get("data", {}), dict[str, str])
+                config_map = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=dict[str, Any])
+                self._looked_up = msgspec.convert(config_map.get("data", {}), dict[str, str])
         except Exception as error:
             why = str(error) or f"no answer within {SECONDS:g}s"
             if first and not self._options.authentication_tolerate_lookup_failure:
