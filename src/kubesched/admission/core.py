@@ -87,7 +87,7 @@ def _carry_over_finalizers(new: Object, old: Object) -> None:
         new["spec"]["finalizers"] = old["spec"]["finalizers"]
 
 
-def _finalized(new: Object, old: Object, _: Mistakes) -> Object:
+def _finalize(new: Object, old: Object, _: Mistakes) -> Object:
     return {**old, "metadata": new["metadata"], "spec": mapping(new, "spec")}
 
 
@@ -99,7 +99,7 @@ NAMESPACE = Rules(
     carry_over=_carry_over_finalizers,
     check=_check_namespace,
     new_status=lambda _: {"phase": "Active"},
-    takes={"finalize": _finalized},
+    takes={"finalize": _finalize},
 )
 
 
@@ -295,12 +295,12 @@ def _check_config_map(config_map: Object, mistakes: Mistakes) -> None:
             mistakes.invalid_each(f"{field}[{key}]", key, names.config_key(key))
     for key in plain.keys() & binary.keys():
         mistakes.invalid(f"binaryData[{key}]", key, "duplicate of key present in data")
-    _decoded(binary, "binaryData")
+    _decode(binary, "binaryData")
     if sum(len(value) for data in (plain, binary) for value in data.values()) > _LIMIT:
         mistakes.too_long("", _LIMIT)
 
 
-def _decoded(data: dict[str, str], field: str) -> dict[str, bytes]:
+def _decode(data: dict[str, str], field: str) -> dict[str, bytes]:
     try:
         return {key: base64.b64decode(value, validate=True) for key, value in data.items()}
     except (binascii.Error, ValueError):
@@ -330,7 +330,7 @@ def _check_secret(secret: Object, mistakes: Mistakes) -> None:
     data = mapping(secret, "data")
     for key in data:
         mistakes.invalid_each(f"data[{key}]", key, names.config_key(key))
-    if sum(map(len, _decoded(data, "data").values())) > _LIMIT:
+    if sum(map(len, _decode(data, "data").values())) > _LIMIT:
         mistakes.too_long("data", _LIMIT)
 
 

@@ -122,9 +122,9 @@ def is_inert(resource: Resource, obj: Object) -> str:
     return words and f"in a sandbox, {words}"
 
 
-def _approved(new: Object, old: Object, _: Mistakes) -> Object:
+def _approve(new: Object, old: Object, _: Mistakes) -> Object:
     conditions = mapping(new, "status").get("conditions") or []
     return {**old, "status": {**mapping(old, "status"), "conditions": conditions}}
 
 
-SIGNING_REQUEST = Rules(immutable=("spec",), takes={"approval": _approved})
+SIGNING_REQUEST = Rules(immutable=("spec",), takes={"approval": _approve})

@@ -66,7 +66,7 @@ def limit_pod(pod: Object, reader: Reader) -> None:
 def limit_claim(claim: Object, reader: Reader) -> None:
     """Refuse a claim that asks for too much or too little."""
     resources = mapping(claim["spec"], "resources")
-    asked: _Asked = {"request": _written(resources, "requests"), "limit": {}}
+    asked: _Asked = {"request": _write_amount(resources, "requests"), "limit": {}}
     ranges = reader.select(LIMIT_RANGES, text(metadata_of(claim), "namespace"))
     items = [item for item in _items(ranges) if item["type"] == "PersistentVolumeClaim"]
     if found := [words for item in items for words in _violations(item, asked, needed="request")]:
@@ -104,16 +104,16 @@ def _asked_by(pod: Object, item: Object) -> Iterator[_Asked]:
         for kind, _ in _CONTAINERS:
             for container in sequence(pod["spec"], kind):
                 resources = mapping(container, "resources")
-                yield {"request": _written(resources, "requests"), "limit": _written(resources, "limits")}
+                yield {"request": _write_amount(resources, "requests"), "limit": _write_amount(resources, "limits")}
     elif item["type"] == "Pod":
-        yield {"request": _shown(pod_requests_of(pod["spec"])), "limit": _shown(pod_limits(pod["spec"]))}
+        yield {"request": _show(pod_requests_of(pod["spec"])), "limit": _show(pod_limits(pod["spec"]))}
 
 
-def _written(resources: Object, key: str) -> dict[str, tuple[Quantity, str]]:
+def _write_amount(resources: Object, key: str) -> dict[str, tuple[Quantity, str]]:
     return {name: (parse_quantity(value), str(value)) for name, value in mapping(resources, key).items()}
 
 
-def _shown(amounts: dict[str, Quantity]) -> dict[str, tuple[Quantity, str]]:
+def _show(amounts: dict[str, Quantity]) -> dict[str, tuple[Quantity, str]]:
     return {
         name: (amount, f"{amount.milli()}m" if name == "cpu" else str(amount.value()))
         for name, amount in amounts.items()
@@ -241,20 +241,20 @@ def charged(resource: Resource, obj: Object, quotas: Iterable[Object]) -> list[O
             _demand(obj, quota, hard)
         own = {name: taken[name] for name in hard if name in taken and taken[name].amount}
         if own:
-            found.append(_charged(quota, own, resource, obj))
+            found.append(_charge(quota, own, resource, obj))
     return found
 
 
-def _charged(quota: Object, own: Usage, resource: Resource, obj: Object) -> Object:
+def _charge(quota: Object, own: Usage, resource: Resource, obj: Object) -> Object:
     hard, before = quota["spec"]["hard"], mapping(mapping(quota, "status"), "used")
     after = {name: parse_quantity(before.get(name, 0)).plus(amount) for name, amount in own.items()}
     if exceeded := sorted(name for name in own if after[name].exceeds(parse_quantity(hard[name]))):
-        asked = ",".join(f"{name}={_spelled(own[name], hard[name])}" for name in exceeded)
+        asked = ",".join(f"{name}={_spell(own[name], hard[name])}" for name in exceeded)
         used = ",".join(f"{name}={before.get(name, 0)}" for name in exceeded)
         limited = ",".join(f"{name}={hard[name]}" for name in exceeded)
         why = f"exceeded quota: {name_of(quota)}, requested: {asked}, used: {used}, limited: {limited}"
         raise forbidden(resource, name_of(obj), why)
-    spelled = {name: _spelled(amount, hard[name]) for name, amount in after.items()}
+    spelled = {name: _spell(amount, hard[name]) for name, amount in after.items()}
     return {**quota, "status": {**mapping(quota, "status"), "used": {**before, **spelled}}}
 
 
@@ -283,10 +283,10 @@ def used(quota: Object, objects: Mapping[Resource, Iterable[Object]]) -> Object:
                 for name, amount in usage(resource, obj).items():
                     if name in total:
                         total[name] = total[name].plus(amount)
-    return {name: _spelled(amount, hard[name]) for name, amount in total.items()}
+    return {name: _spell(amount, hard[name]) for name, amount in total.items()}
 
 
-def _spelled(amount: Quantity, like: str | int) -> str:
+def _spell(amount: Quantity, like: str | int) -> str:
     return spell(amount.nano(), family_of(like))
 
 

@@ -79,10 +79,10 @@ def fill_all(holder: Object, defaults: Mapping[str, Any]) -> None:
 
 def fresh_copy(obj: Object, *, keep_nulls: bool = False) -> Object:
     """A deep copy that may be changed; null means absent, as for every typed kind."""
-    return _copied(obj, keep_nulls, _DEEPEST)
+    return _copy(obj, keep_nulls, _DEEPEST)
 
 
-def _copied(value: Object, keep_nulls: bool, levels: int) -> Object:
+def _copy(value: Object, keep_nulls: bool, levels: int) -> Object:
     copy: Object = {}
     for key, item in value.items():
         kind = type(item)
@@ -97,7 +97,7 @@ def _deeper(value: Any, keep_nulls: bool, levels: int) -> Any:
     if not levels:
         raise bad_request("json: exceeded max depth")
     if type(value) is dict:
-        return _copied(value, keep_nulls, levels)
+        return _copy(value, keep_nulls, levels)
     return [
         _deeper(item, keep_nulls, levels - 1) if type(item) is dict or type(item) is list else item for item in value
     ]

@@ -120,12 +120,12 @@ def pod_requests_of(spec: Object) -> dict[str, Quantity]:
 
 def pod_limits(spec: Object) -> dict[str, Quantity]:
     """The limits of a pod as a whole: added up as requests are."""
-    parts = {kind: [_limited(each) for each in sequence(spec, kind)] for kind in ("containers", "initContainers")}
-    whole = {"resources": _limited(spec)["resources"]} if spec.get("resources") else {}
+    parts = {kind: [_limits_of(each) for each in sequence(spec, kind)] for kind in ("containers", "initContainers")}
+    whole = {"resources": _limits_of(spec)["resources"]} if spec.get("resources") else {}
     return pod_requests_of({**parts, **whole, "overhead": mapping(spec, "overhead")})
 
 
-def _limited(holder: Object) -> Object:
+def _limits_of(holder: Object) -> Object:
     limits = mapping(mapping(holder, "resources"), "limits")
     return {"resources": {"requests": limits}, "restartPolicy": text(holder, "restartPolicy")}
 

@@ -34,7 +34,7 @@ class Mistakes:
         self._add(field, "Required value", why, REQUIRED)
 
     def invalid(self, field: str, value: Any, why: str) -> None:
-        self._add(field, f"Invalid value: {_shown(value)}", why, "FieldValueInvalid")
+        self._add(field, f"Invalid value: {_show(value)}", why, "FieldValueInvalid")
 
     def invalid_whole(self, field: str, why: str) -> None:
         """As `invalid`, of an object or a list, which is not shown."""
@@ -45,17 +45,17 @@ class Mistakes:
             self.invalid(field, value, why)
 
     def unsupported(self, field: str, value: Any, supported: Iterable[str]) -> None:
-        known = ", ".join(_shown(each) for each in supported)
-        self._add(field, f"Unsupported value: {_shown(value)}", f"supported values: {known}", "FieldValueNotSupported")
+        known = ", ".join(_show(each) for each in supported)
+        self._add(field, f"Unsupported value: {_show(value)}", f"supported values: {known}", "FieldValueNotSupported")
 
     def forbidden(self, field: str, why: str) -> None:
         self._add(field, "Forbidden", why, "FieldValueForbidden")
 
     def duplicate(self, field: str, value: Any) -> None:
-        self._add(field, f"Duplicate value: {_shown(value)}", "", "FieldValueDuplicate")
+        self._add(field, f"Duplicate value: {_show(value)}", "", "FieldValueDuplicate")
 
     def not_found(self, field: str, value: Any) -> None:
-        self._add(field, f"Not found: {_shown(value)}", "", "FieldValueNotFound")
+        self._add(field, f"Not found: {_show(value)}", "", "FieldValueNotFound")
 
     def too_long(self, field: str, limit: int) -> None:
         self._add(field, "Too long", f"may not be more than {limit} bytes", "FieldValueTooLong")
@@ -119,7 +119,7 @@ class Mistakes:
         self.found.append(Mistake(field, f"{message}: {why}" if why else message, reason))
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -272,11 +272,11 @@ def _csi_node_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
     before = {each.get("name"): each for each in sequence(mapping(old, "spec"), "drivers")}
     for driver in sequence(new["spec"], "drivers"):
         earlier = before.get(driver.get("name"))
-        if earlier is not None and _uncounted(driver) != _uncounted(earlier):
+        if earlier is not None and _without_count(driver) != _without_count(earlier):
             mistakes.immutable("spec.drivers", driver, earlier)
 
 
-def _uncounted(driver: Object) -> Object:
+def _without_count(driver: Object) -> Object:
     return {key: value for key, value in driver.items() if key != "allocatable"}
 
 

@@ -100,7 +100,7 @@ def _every(text: str) -> int:
 
 
 def _field(text: str, name: str, low: int, high: int, words: dict[str, int]) -> tuple[int, ...]:
-    found: set[int] = set()
+    values: set[int] = set()
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None:
@@ -114,8 +114,8 @@ def _field(text: str, name: str, low: int, high: int, words: dict[str, int]) -> 
         step = int(match["step"] or 1)
         if not (low <= first <= last <= high and step):
             raise CronError(f"{name} {part!r} is not within {low} and {high}")
-        found.update(range(first, last + 1, step))
-    return tuple(sorted(found))
+        values.update(range(first, last + 1, step))
+    return tuple(sorted(values))
 
 
 def _number(text: str, name: str, words: dict[str, int]) -> int:

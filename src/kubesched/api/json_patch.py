@@ -26,7 +26,7 @@ def json_patch(obj: Object, operations: Any) -> Object:
     """The object after all operations; a 400 for a patch that cannot be read, a 422 for one that does not apply."""
     document: Any = obj
     for operation in _read(operations):
-        document = _applied(document, operation)
+        document = _apply(document, operation)
     if not isinstance(document, dict):
         raise unprocessable("the patch leaves no object")
     return document
@@ -42,27 +42,27 @@ def _read(operations: Any) -> list[PatchOperation]:
         raise bad_request(f"error decoding patch: {error}") from error
 
 
-def _applied(document: Any, operation: PatchOperation) -> Any:
+def _apply(document: Any, operation: PatchOperation) -> Any:
     path = operation.path
     match operation.op:
         case "add":
-            return _added(document, path, _value(operation), "add")
+            return _add(document, path, _value(operation), "add")
         case "remove":
-            return _removed(document, path, "remove")
+            return _remove(document, path, "remove")
         case "replace":
-            return _replaced(document, path, _value(operation))
+            return _replace(document, path, _value(operation))
         case "test":
-            return _tested(document, operation)
+            return _test(document, operation)
         case "move" | "copy":
             source = operation.source
             if source is None:
                 raise unprocessable(f"{operation.op} operation does not apply: from is missing")
-            value = _found(document, source, f"{operation.op} operation does not apply: doc is missing from path")
+            value = _find(document, source, f"{operation.op} operation does not apply: doc is missing from path")
             if operation.op == "move":
                 if path.startswith(f"{source}/"):
                     raise unprocessable(f"move operation does not apply: {path} is inside of {source}")
-                document = _removed(document, source, "move")
-            return _added(document, path, value, operation.op)
+                document = _remove(document, source, "move")
+            return _add(document, path, value, operation.op)
     raise unprocessable(f"Unexpected kind: {operation.op}")
 
 
@@ -72,7 +72,7 @@ def _value(operation: PatchOperation) -> Any:
     return operation.value
 
 
-def _added(document: Any, path: str, value: Any, op: str) -> Any:
+def _add(document: Any, path: str, value: Any, op: str) -> Any:
     def add(parent: Any, key: str) -> Any:
         if isinstance(parent, dict):
             return {**parent, key: value}
@@ -82,7 +82,7 @@ def _added(document: Any, path: str, value: Any, op: str) -> Any:
     return _changed(document, path, add, op) if path else value
 
 
-def _removed(document: Any, path: str, op: str) -> Any:
+def _remove(document: Any, path: str, op: str) -> Any:
     def remove(parent: Any, key: str) -> Any:
         if isinstance(parent, dict):
             if key not in parent:
@@ -96,7 +96,7 @@ def _removed(document: Any, path: str, op: str) -> Any:
     return _changed(document, path, remove, op)
 
 
-def _replaced(document: Any, path: str, value: Any) -> Any:
+def _replace(document: Any, path: str, value: Any) -> Any:
     def replace(parent: Any, key: str) -> Any:
         if isinstance(parent, dict):
             if key not in parent:
@@ -108,13 +108,13 @@ def _replaced(document: Any, path: str, value: Any) -> Any:
     return _changed(document, path, replace, "replace") if path else value
 
 
-def _tested(document: Any, operation: PatchOperation) -> Any:
+def _test(document: Any, operation: PatchOperation) -> Any:
     expected = None if operation.value is msgspec.UNSET else operation.value
     try:
-        found = _found(document, operation.path, "")
+        value = _find(document, operation.path, "")
     except ApiError:
-        found = None  # a path that is not there equals null, as upstream has it
-    if not same_json(found, expected):
+        value = None  # a path that is not there equals null, as upstream has it
+    if not same_json(value, expected):
         raise unprocessable(f"testing value {operation.path} failed: test failed")
     return document
 
@@ -147,7 +147,7 @@ def _changed(document: Any, path: str, change: Callable[[Any, str], Any], op: st
     return descend(document, tokens)
 
 
-def _found(document: Any, path: str, missing: str) -> Any:
+def _find(document: Any, path: str, missing: str) -> Any:
     node = document
     for token in _tokens(path) if path else ():
         node = node[_step(node, token, f"{missing}: {path}")]

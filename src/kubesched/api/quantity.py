@@ -48,11 +48,11 @@ class Quantity(NamedTuple):
 
     def value(self) -> int:
         """The amount in whole units, rounded away from zero."""
-        return self._rounded(0)
+        return self._round(0)
 
     def milli(self) -> int:
         """The amount in thousandths, rounded away from zero."""
-        return self._rounded(-3)
+        return self._round(-3)
 
     def nano(self) -> int:
         """The amount in billionths, which is exact: nothing finer is kept."""
@@ -77,7 +77,7 @@ class Quantity(NamedTuple):
         scale = min(self.scale, other.scale)
         return self.amount * _ten_to(self.scale - scale) > other.amount * _ten_to(other.scale - scale)
 
-    def _rounded(self, scale: int) -> int:
+    def _round(self, scale: int) -> int:
         shift = self.scale - scale
         if shift >= 0:
             result = self.amount * _ten_to(shift)

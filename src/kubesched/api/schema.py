@@ -161,7 +161,7 @@ class _Walk:
     def _struct(self, value: Any, type_: type[msgspec.Struct], path: str) -> Any:
         if not isinstance(value, dict):
             return self._expected(path, "a mapping", value)
-        found = len(self.mistakes)
+        mistakes_before = len(self.mistakes)
         fields = _fields_of(type_)
         if self._strict:
             for key in value:
@@ -174,7 +174,7 @@ class _Walk:
                 given[field.name] = self.read(value[key], field.type, here)
             elif field.required:
                 given[field.name] = self._zero(field.type, here) if self._shape_only else self._missing(here)
-        if len(self.mistakes) > found:
+        if len(self.mistakes) > mistakes_before:
             return _BAD
         try:
             return type_(**given)

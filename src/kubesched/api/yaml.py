@@ -176,7 +176,7 @@ class _Reader:
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if _is_merge(event):
                 merge = event
-                merged = self._joined(merged, self._merged(self._next()), merge)
+                merged = self._joined(merged, self._merge(self._next()), merge)
                 continue
             key = self._key(event)
             if key in own:
@@ -184,7 +184,7 @@ class _Reader:
             own[key] = self.value(self._next())
         return self._joined(own, merged, merge) if merge else own
 
-    def _merged(self, event: Any) -> dict[str, Any]:
+    def _merge(self, event: Any) -> dict[str, Any]:
         value = self.value(event)
         merged: dict[str, Any] = {}
         for source in value if isinstance(value, list) else [value]:

@@ -107,9 +107,9 @@ class _Checker:
         self._scope = dict(variables)
 
     def check(self, node: SyntaxNode) -> CelType:
-        found = _RULES[type(node)](self, node)
-        self.checked.types[id(node)] = found
-        return found
+        node_type = _RULES[type(node)](self, node)
+        self.checked.types[id(node)] = node_type
+        return node_type
 
     def _report(self, node: SyntaxNode, message: str) -> CelType:
         self.checked.issues.append(Issue(node.offset, message))
@@ -227,16 +227,16 @@ class _Checker:
     def _logic(self, node: Logic) -> CelType:
         result = types.BOOL
         for term in node.terms:
-            found = self.check(term)
-            if not self.known.assign([found], [types.BOOL]):
-                result = self._mismatch(term, types.BOOL, found)
+            term_type = self.check(term)
+            if not self.known.assign([term_type], [types.BOOL]):
+                result = self._mismatch(term, types.BOOL, term_type)
         return result
 
     def _list(self, node: ListNode) -> CelType:
         element: CelType | None = None
         for at, each in enumerate(node.elements):
-            found = self.check(each)
-            element = self._join(each, element, self._unwrapped(each, found) if at in node.optional else found)
+            type_ = self.check(each)
+            element = self._join(each, element, self._unwrap(each, type_) if at in node.optional else type_)
         return types.list_of(element or self.known.fresh())
 
     def _map(self, node: MapNode) -> CelType:
@@ -244,11 +244,11 @@ class _Checker:
         value: CelType | None = None
         for entry in node.entries:
             key = self._join(entry.key, key, self.check(entry.key))
-            found = self.check(entry.value)
-            value = self._join(entry.value, value, self._unwrapped(entry.value, found) if entry.optional else found)
+            type_ = self.check(entry.value)
+            value = self._join(entry.value, value, self._unwrap(entry.value, type_) if entry.optional else type_)
         return types.map_of(key or self.known.fresh(), value or self.known.fresh())
 
-    def _unwrapped(self, node: SyntaxNode, found: CelType) -> CelType:
+    def _unwrap(self, node: SyntaxNode, found: CelType) -> CelType:
         if found.kind is TypeKind.OPTIONAL:
             return found.parameters[0]
         return found if found.is_dynamic else self._mismatch(node, types.optional_of(found), found)

@@ -30,7 +30,7 @@ def fold(
     match kind:
         case FoldKind.ALL | FoldKind.EXISTS:
             assert predicate is not None
-            return _quantified(steps, predicate, deciding=kind is FoldKind.EXISTS)
+            return _quantify(steps, predicate, deciding=kind is FoldKind.EXISTS)
         case FoldKind.EXISTS_ONE:
             return lambda frame: sum(_holds(predicate, frame) for _ in steps(frame)) == 1
         case FoldKind.FILTER:
@@ -42,12 +42,12 @@ def fold(
         case FoldKind.TRANSFORM_MAP:
             assert transform is not None
             slot = slots[0]
-            return lambda frame: _inserted(
+            return lambda frame: _insert(
                 {frame[slot]: transform(frame)} for _ in steps(frame) if _holds(predicate, frame)
             )
         case FoldKind.TRANSFORM_MAP_ENTRY:
             assert transform is not None
-            return lambda frame: _inserted(transform(frame) for _ in steps(frame) if _holds(predicate, frame))
+            return lambda frame: _insert(transform(frame) for _ in steps(frame) if _holds(predicate, frame))
 
 
 def _steps(over: Closure, slots: list[int], pay: Pay | None, cost: int, frame: Frame) -> Iterable[None]:
@@ -99,7 +99,7 @@ def _holds(predicate: Closure | None, frame: Frame) -> bool:
     return bool(value)
 
 
-def _quantified(steps: Callable[[Frame], Iterable[None]], predicate: Closure, *, deciding: bool) -> Closure:
+def _quantify(steps: Callable[[Frame], Iterable[None]], predicate: Closure, *, deciding: bool) -> Closure:
     """all() and exists(): like `&&` and `||` over the elements, errors absorbed likewise."""
 
     def run(frame: Frame) -> bool:
@@ -117,7 +117,7 @@ def _quantified(steps: Callable[[Frame], Iterable[None]], predicate: Closure, *,
     return run
 
 
-def _inserted(maps: Iterable[Value]) -> dict[Value, Value]:
+def _insert(maps: Iterable[Value]) -> dict[Value, Value]:
     made: dict[Value, Value] = {}
     for each in maps:
         for key, value in each.items():

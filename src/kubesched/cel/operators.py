@@ -192,7 +192,7 @@ def _divide_double(left: float, right: float) -> float:
         return float("inf") if (left > 0) == (str(right)[0] != "-") else float("-inf")
 
 
-def _ordered(function: str, holds: Callable[[int, int], bool], left: Value, right: Value) -> bool:
+def _order(function: str, holds: Callable[[int, int], bool], left: Value, right: Value) -> bool:
     return holds(compare(left, right, function), 0)
 
 
@@ -201,7 +201,7 @@ for _name, _holds in {"_<_": python.lt, "_<=_": python.le, "_>_": python.gt, "_>
         *(f"{_name}({kind}, {kind}) -> bool" for kind in _ORDERED),
         *(f"{_name}({a}, {b}) -> bool" for a in _NUMBERS for b in _NUMBERS if a != b),
         price=costs.scan_shorter_text,
-    )(partial(_ordered, _name, _holds))
+    )(partial(_order, _name, _holds))
 
 
 @operator("@in(A, list(A)) -> bool", "@in(A, map(A, B)) -> bool", price=costs.contained)

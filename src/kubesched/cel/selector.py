@@ -47,7 +47,7 @@ class CompiledSelector:
     """
 
     def __init__(self, expression: str, *, with_lists: bool) -> None:
-        tree, checked = _checked(expression, with_lists)
+        tree, checked = _check(expression, with_lists)
         self.expression = expression
         self._with_lists = with_lists
         self.names = attributes_read_by(tree)
@@ -77,7 +77,7 @@ class CompiledSelector:
     def metered(self) -> MeteredSelector:
         """The same selector, always counting."""
         if self._metered is None:
-            self._metered = MeteredSelector(self.expression, *_checked(self.expression, self._with_lists))
+            self._metered = MeteredSelector(self.expression, *_check(self.expression, self._with_lists))
         return self._metered
 
 
@@ -122,7 +122,7 @@ def compile_selector(expression: str, *, with_lists: bool = False) -> CompiledSe
     return CompiledSelector(expression, with_lists=with_lists)
 
 
-def _checked(expression: str, with_lists: bool) -> tuple[SyntaxNode, Checked]:
+def _check(expression: str, with_lists: bool) -> tuple[SyntaxNode, Checked]:
     tree, issues = parse(expression)
     if tree is None or issues:
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
@@ -180,8 +180,8 @@ def _mixed_literals(tree: SyntaxNode, checked: Checked) -> Iterator[Issue]:
 
 
 def _element_type(checked: Checked, node: SyntaxNode, optional: bool) -> CelType:
-    found = checked.type_of(node)
-    return found.parameters[0] if optional and found.kind is TypeKind.OPTIONAL else found
+    type_of_node = checked.type_of(node)
+    return type_of_node.parameters[0] if optional and type_of_node.kind is TypeKind.OPTIONAL else type_of_node
 
 
 def _first_mismatch(elements: list[tuple[SyntaxNode, CelType]]) -> Iterator[Issue]:
@@ -211,9 +211,9 @@ def _bad_clauses(call: Call, template: Literal, elements: tuple[SyntaxNode, ...]
         yield Issue(call.offset, str(error))
         return
     for clause, element in zip(clauses, elements):
-        found = checked.type_of(element)
-        name = "google.protobuf.Any" if found.kind is TypeKind.ANY else found.name
-        if found.kind is not TypeKind.DYN and (words := refusal(clause, name)):
+        element_type = checked.type_of(element)
+        name = "google.protobuf.Any" if element_type.kind is TypeKind.ANY else element_type.name
+        if element_type.kind is not TypeKind.DYN and (words := refusal(clause, name)):
             yield Issue(element.offset, words)
             return
     if len(clauses) > len(elements):

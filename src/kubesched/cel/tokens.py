@@ -100,13 +100,13 @@ class EscapeError(ValueError):
 
 def read_string(quoted: str) -> str:
     """The value of a string literal, quotes included in the argument."""
-    body, raw = _unquoted(quoted)
+    body, raw = _unquote(quoted)
     return body if raw else _SEQUENCE.sub(_character, body)
 
 
 def read_bytes(quoted: str) -> bytes:
     """The value of a bytes literal, without its b: \\xff is one byte there, not a character."""
-    body, raw = _unquoted(quoted)
+    body, raw = _unquote(quoted)
     if raw:
         return body.encode()
     value, at = bytearray(), 0
@@ -119,7 +119,7 @@ def read_bytes(quoted: str) -> bytes:
     return bytes(value + body[at:].encode())
 
 
-def _unquoted(quoted: str) -> tuple[str, bool]:
+def _unquote(quoted: str) -> tuple[str, bool]:
     raw = quoted[0] in "rR"
     text = quoted[1:] if raw else quoted
     width = 3 if text[:3] in ('"""', "'''") and len(text) >= 6 else 1

@@ -82,10 +82,10 @@ def _number(text: str, name: str) -> int:
         raise AbsorbableError(f'Invalid character(s) found in {name.lower()} number "{text}"')
     if len(text) > 1 and text.startswith("0"):
         raise AbsorbableError(f'{name} number must not contain leading zeroes "{text}"')
-    return _parsed(text)
+    return _parse(text)
 
 
-def _parsed(digits: str) -> int:
+def _parse(digits: str) -> int:
     if not digits:
         raise AbsorbableError('strconv.ParseUint: parsing "": invalid syntax')
     if len(digits) > 20 or int(digits) > _MOST:
@@ -99,7 +99,7 @@ def _identifier(text: str) -> Identifier:
     if _DIGITS.issuperset(text):
         if len(text) > 1 and text.startswith("0"):
             raise AbsorbableError(f'Numeric PreRelease version must not contain leading zeroes "{text}"')
-        return False, _parsed(text)
+        return False, _parse(text)
     if not _ALPHANUMERIC.issuperset(text):
         raise AbsorbableError(f'Invalid character(s) found in prerelease "{text}"')
     return True, text

@@ -27,7 +27,7 @@ class InvalidConfigError(ConfigError):
 
 
 def invalid(path: str, value: Any, detail: str) -> Mistake:
-    return Mistake(path, f"Invalid value: {_shown(value)}: {detail}")
+    return Mistake(path, f"Invalid value: {_show(value)}: {detail}")
 
 
 def out_of_range(path: str, value: int, least: int, most: int) -> Iterator[Mistake]:
@@ -41,17 +41,17 @@ def required(path: str, detail: str) -> Mistake:
 
 
 def duplicate(path: str, value: Any) -> Mistake:
-    return Mistake(path, f"Duplicate value: {_shown(value)}")
+    return Mistake(path, f"Duplicate value: {_show(value)}")
 
 
 def unsupported(path: str, value: Any, supported: Sequence[str]) -> Mistake:
-    choices = ", ".join(_shown(choice) for choice in supported)
-    return Mistake(path, f"Unsupported value: {_shown(value)}: supported values: {choices}")
+    choices = ", ".join(_show(choice) for choice in supported)
+    return Mistake(path, f"Unsupported value: {_show(value)}: supported values: {choices}")
 
 
 def forbidden(path: str, detail: str) -> Mistake:
     return Mistake(path, f"Forbidden: {detail}")
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)

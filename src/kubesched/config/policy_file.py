@@ -127,23 +127,23 @@ def read_policy(text: str, *, source: str) -> Policy:
     ]
     fields = {name: each for name, each in value.items() if name not in ("apiVersion", "kind")}
     if isinstance(fields.get("extenders"), list):
-        fields["extenders"] = [_respelled(extender, ExtenderConfig) for extender in fields["extenders"]]
+        fields["extenders"] = [_respell(extender, ExtenderConfig) for extender in fields["extenders"]]
     policy, faults = convert(fields, Policy, unknown="error", hooks={Duration: _nanoseconds})
     if policy is None or mistakes or faults:
         raise UnreadableConfigError(mistakes + faults, source)
     return policy
 
 
-def _respelled(value: Any, type_: Any) -> Any:
+def _respell(value: Any, type_: Any) -> Any:
     """Fields of extenders spelled as we spell them: the Policy never minded case here, nor fields it did not know."""
     if isinstance(value, list):
-        return [_respelled(each, get_args(type_)[0]) for each in value]
+        return [_respell(each, get_args(type_)[0]) for each in value]
     records = [each for each in (type_, *get_args(type_)) if hasattr(each, "__struct_fields__")]
     if not records or not isinstance(value, dict):
         return value
     fields = {field.encode_name.lower(): field for field in msgspec.structs.fields(records[0])}
     known = [(fields[name.lower()], each) for name, each in value.items() if name.lower() in fields]
-    return {field.encode_name: _respelled(each, field.type) for field, each in known}
+    return {field.encode_name: _respell(each, field.type) for field, each in known}
 
 
 def _nanoseconds(value: Any) -> Duration:

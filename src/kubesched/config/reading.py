@@ -56,8 +56,8 @@ def load(
 
 def _other_kind(text: str) -> str:
     """The kind that the text says it is, if that is none of ours: its YAML is then not ours to judge."""
-    said = _KIND_LINE.search(text)
-    return said[1] if said and said[1] != KIND else ""
+    kind_line = _KIND_LINE.search(text)
+    return kind_line[1] if kind_line and kind_line[1] != KIND else ""
 
 
 def from_plain(
@@ -89,7 +89,7 @@ def from_written(
         completed = amend(completed)
     if mistakes := list(validate(completed, features)):
         raise InvalidConfigError(mistakes, source)
-    return _finished(completed, features)
+    return _finish(completed, features)
 
 
 def default(
@@ -193,7 +193,7 @@ def _args_kind_mistakes(value: dict[str, Any], kind: str, path: str) -> list[Mis
     return mistakes
 
 
-def _finished(completed: WrittenConfiguration, features: Features) -> SchedulerConfiguration:
+def _finish(completed: WrittenConfiguration, features: Features) -> SchedulerConfiguration:
     shared = msgspec.structs.asdict(completed)
     shared["profiles"] = tuple(
         ProfileConfig(

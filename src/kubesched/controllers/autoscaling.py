@@ -52,7 +52,7 @@ def advice(name: str, target: Object, loads: Sequence[Load], replicas: int, spel
     found: Object = {"averageValue": f"{average}{spelled}"}
     if target.get("averageUtilization") is None:
         wanted, words = float(target["amount"]), f"{name} resource"
-        return Advice(_scaled(average / wanted, [load.used for load in loads], wanted, loads, replicas), found, words)
+        return Advice(_scale(average / wanted, [load.used for load in loads], wanted, loads, replicas), found, words)
     if any(load.requested == 0 for load in loads):
         raise MetricError("FailedGetResourceMetric", f"failed to get {name} utilization: missing request for {name}")
     share = 100 * used // sum(load.requested for load in ready)
@@ -60,10 +60,10 @@ def advice(name: str, target: Object, loads: Sequence[Load], replicas: int, spel
     ratio = share / target["averageUtilization"]
     whole = sum(load.requested for load in loads) * target["averageUtilization"] / 100 / len(loads)
     words = f"{name} resource utilization (percentage of request)"
-    return Advice(_scaled(ratio, [load.used for load in loads], whole, loads, replicas), found, words)
+    return Advice(_scale(ratio, [load.used for load in loads], whole, loads, replicas), found, words)
 
 
-def _scaled(ratio: float, used: Sequence[int], wanted: float, loads: Sequence[Load], replicas: int) -> int:
+def _scale(ratio: float, used: Sequence[int], wanted: float, loads: Sequence[Load], replicas: int) -> int:
     """As many as bring the average to the target. Pods that are not ready count as idle, and may only hold it back."""
     if abs(ratio - 1) <= TOLERANCE:
         return replicas
@@ -98,8 +98,8 @@ def limited(
     spec: Object, current: int, wanted: int, advised: Sequence[Past], changes: Sequence[Past], now: float
 ) -> Limited:
     """What may become of a wish now: stabilised over a window, as fast as the policies allow, between min and max."""
-    steady = _stabilised(spec, current, wanted, advised, now)
-    allowed = _paced(spec, current, steady, changes, now)
+    steady = _stabilise(spec, current, wanted, advised, now)
+    allowed = _pace(spec, current, steady, changes, now)
     least, most = spec.get("minReplicas") or 1, spec["maxReplicas"]
     if allowed < least:
         return Limited(least, "TooFewReplicas", "the desired replica count is less than the minimum replica count")
@@ -117,13 +117,13 @@ def window(spec: Object, way: str) -> int:
     return int(own) if own is not None else (_DOWN_WINDOW if way == "scaleDown" else 0)
 
 
-def _stabilised(spec: Object, current: int, wanted: int, advised: Sequence[Past], now: float) -> int:
+def _stabilise(spec: Object, current: int, wanted: int, advised: Sequence[Past], now: float) -> int:
     lowest_up = min([wanted, *(past.replicas for past in advised if past.at >= now - window(spec, "scaleUp"))])
     highest_down = max([wanted, *(past.replicas for past in advised if past.at >= now - window(spec, "scaleDown"))])
     return max(current, lowest_up) if wanted > current else min(current, highest_down)
 
 
-def _paced(spec: Object, current: int, wanted: int, changes: Sequence[Past], now: float) -> int:
+def _pace(spec: Object, current: int, wanted: int, changes: Sequence[Past], now: float) -> int:
     way, sign = ("scaleUp", 1) if wanted > current else ("scaleDown", -1)
     rules = (spec.get("behavior") or {}).get(way) or {}
     if rules.get("selectPolicy") == "Disabled":

@@ -59,11 +59,11 @@ class Indexes:
 
     @classmethod
     def read(cls, text: str) -> Indexes:
-        found: set[int] = set()
+        indexes: set[int] = set()
         for part in filter(None, text.split(",")):
             first, _, last = part.partition("-")
-            found.update(range(int(first), int(last or first) + 1))
-        return cls(found)
+            indexes.update(range(int(first), int(last or first) + 1))
+        return cls(indexes)
 
     def add(self, indexes: Iterable[int]) -> None:
         self._indexes.update(indexes)
@@ -200,16 +200,16 @@ class JobGroups:
         workload = self._workload(job, has_pods=has_pods) if is_gang(job) else None
         if workload is None:
             return None
-        found = self.groups(workload)
-        if found:
-            return found[0] if len(found) == 1 and _is_controlled_by(found[0], job) else None
+        groups = self.groups(workload)
+        if groups:
+            return groups[0] if len(groups) == 1 and _is_controlled_by(groups[0], job) else None
         return self.create(POD_GROUPS, job, pod_group_of(job, workload))
 
     def _workload(self, job: Object, *, has_pods: bool) -> Object | None:
-        found = self.workloads(job)
-        if found:
-            is_ours = len(found) == 1 and _is_controlled_by(found[0], job)
-            return found[0] if is_ours and len(found[0]["spec"]["podGroupTemplates"]) == 1 else None
+        workloads = self.workloads(job)
+        if workloads:
+            is_ours = len(workloads) == 1 and _is_controlled_by(workloads[0], job)
+            return workloads[0] if is_ours and len(workloads[0]["spec"]["podGroupTemplates"]) == 1 else None
         return self.create(WORKLOADS, job, workload_of(job)) if is_new(job, has_pods=has_pods) else None
 
 

@@ -137,8 +137,8 @@ def _topology(storage_class: Object, node: Object | None, driver: Object | None)
         keys = [each["key"] for each in fitting[0].get("matchLabelExpressions") or ()]
     else:
         keys = _topology_keys(storage_class.get("provisioner", ""), driver)
-    found = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
-    return [{"matchExpressions": found}] if found else []
+    terms = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
+    return [{"matchExpressions": terms}] if terms else []
 
 
 def _expressions(term: Object) -> list[Object]:

@@ -86,16 +86,16 @@ class CacheComparer:
         before = self._informers.missed()
         truth = await self._informers.read_anew()
         self._handling.look_again()
-        found = repair(self._scheduler, *truth, self._handling)
+        differences = repair(self._scheduler, *truth, self._handling)
         self._comparisons.child().inc()
         for kind, missed in (self._informers.missed() - before).items():
             self._differences.child(kind).inc(missed)
             log.error("The watch had not shown changes, which were read now", kind=kind, changes=missed)
-        for difference in found:
+        for difference in differences:
             self._differences.child(difference.kind).inc()
             log.error("The cache differed from the API server, and was repaired", kind=difference.kind,
                       name=difference.name, difference=difference.what)  # fmt: skip
-        log.info("Compared the cache with the API server", v=2, differences=len(found))
+        log.info("Compared the cache with the API server", v=2, differences=len(differences))
 
 
 class CacheDifference(NamedTuple):
@@ -119,8 +119,8 @@ def repair(
 ) -> list[CacheDifference]:
     """The differences that were found; the scheduler has handled them as changes, by way of `handle` if given."""
     handle = handle or scheduler.handle
-    found = compare(scheduler, nodes, pods)
-    for kind, name, _ in found:
+    differences = compare(scheduler, nodes, pods)
+    for kind, name, _ in differences:
         change: Change[KubeObject]
         if kind == "Node":
             change = Change(_cached_node(scheduler, name), nodes.get(name))
@@ -130,7 +130,7 @@ def repair(
             change = Change(scheduler.pods.get(name) or _stray(scheduler, name))
         if change != Change():  # it may be gone since, with another difference
             handle(change)
-    return found
+    return differences
 
 
 def _compare_nodes(scheduler: Scheduler, nodes: Mapping[str, Node]) -> Iterator[CacheDifference]:

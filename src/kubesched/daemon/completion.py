@@ -70,9 +70,9 @@ def completed(options: Options, server_version: str = "") -> Completed:
     """Read what the options point to, as the release has it that --emulated-version names, else that of the API server,
     else the newest. OptionsError or ConfigError if something is wrong."""
     if emulated := emulated_release(options):
-        return _completed(options, emulated, ReleaseSource.FLAG)
+        return _complete(options, emulated, ReleaseSource.FLAG)
     served = release_of(server_version)
-    return _completed(options, served or NEWEST, ReleaseSource.SERVER if served else ReleaseSource.NEWEST)
+    return _complete(options, served or NEWEST, ReleaseSource.SERVER if served else ReleaseSource.NEWEST)
 
 
 def completed_as_any(options: Options) -> Completed:
@@ -82,11 +82,11 @@ def completed_as_any(options: Options) -> Completed:
     except UserError:
         for release in reversed(RELEASES.values()):
             with contextlib.suppress(UserError):
-                return _completed(options, release, ReleaseSource.NEWEST)
+                return _complete(options, release, ReleaseSource.NEWEST)
         raise
 
 
-def _completed(options: Options, release: Release, source: ReleaseSource) -> Completed:
+def _complete(options: Options, release: Release, source: ReleaseSource) -> Completed:
     try:
         gates = FeatureGates.parse(options.feature_gates, release)
     except GateError as error:
@@ -153,13 +153,13 @@ def _configuration(options: Options, features: Features) -> config.SchedulerConf
     """A configuration file goes before all flags but those of leader election."""
 
     def with_election(completed: WrittenConfiguration) -> WrittenConfiguration:
-        election = msgspec.structs.replace(completed.leader_election, **_given(options, _LEADER_ELECTION))
+        election = msgspec.structs.replace(completed.leader_election, **_given_values(options, _LEADER_ELECTION))
         return msgspec.structs.replace(completed, leader_election=election)
 
     def with_all(completed: WrittenConfiguration) -> WrittenConfiguration:
-        connection = msgspec.structs.replace(completed.client_connection, **_given(options, _CLIENT_CONNECTION))
+        connection = msgspec.structs.replace(completed.client_connection, **_given_values(options, _CLIENT_CONNECTION))
         connection = msgspec.structs.replace(connection, qps=as_float32(connection.qps))
-        top_level = _given(options, _TOP_LEVEL)
+        top_level = _given_values(options, _TOP_LEVEL)
         return msgspec.structs.replace(with_election(completed), client_connection=connection, **top_level)
 
     if not options.config:
@@ -168,7 +168,7 @@ def _configuration(options: Options, features: Features) -> config.SchedulerConf
     return config.load(text, source=options.config, features=features, amend=with_election)
 
 
-def _given(options: Options, fields: dict[str, str]) -> dict[str, Any]:
+def _given_values(options: Options, fields: dict[str, str]) -> dict[str, Any]:
     """The values that the command line gives, by the fields of the configuration that they set."""
     given = {field: flag.replace("-", "_") for flag, field in fields.items() if flag in options.given}
     return {field: getattr(options, name) for field, name in given.items()}

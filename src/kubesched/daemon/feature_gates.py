@@ -39,7 +39,7 @@ class FeatureGates(dict[str, bool]):
         self.known = known = gates_of(release)
         if mistakes := list(_mistakes(settings, known)):
             raise GateError(aggregated(mistakes))
-        super().__init__(_resolved(settings, known))
+        super().__init__(_resolve(settings, known))
         if mistakes := list(self._unmet_dependencies()):
             raise GateError(aggregated(mistakes))
         self.warnings = (*_warnings(settings, known), *self._not_followed())
@@ -96,7 +96,7 @@ def _mistakes(settings: Mapping[str, bool], known: Mapping[str, Gate]) -> Iterat
             yield f"cannot set feature gate {name} to {shown}, feature is locked to {locked}"
 
 
-def _resolved(settings: Mapping[str, bool], known: Mapping[str, Gate]) -> dict[str, bool]:
+def _resolve(settings: Mapping[str, bool], known: Mapping[str, Gate]) -> dict[str, bool]:
     """The value of every gate. A gate that is set by name goes before AllAlpha and AllBeta."""
     values = {name: gate.default for name, gate in known.items()}
     for all_of_them, stage in ALL_OF_A_STAGE.items():

@@ -148,12 +148,12 @@ def _show_mapping(values: Mapping[str, str]) -> str:
 
 def _multimap(text: str) -> dict[str, tuple[str, ...]]:
     """`component:value`, or only a value."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_component: dict[str, tuple[str, ...]] = {}
     for pair in filter(None, text.split(",")):
         component, colon, value = pair.partition(":")
         key, value = (component.strip(), value.strip()) if colon else ("", component.strip())
-        found[key] = (*found.get(key, ()), value)
-    return found
+        by_component[key] = (*by_component.get(key, ()), value)
+    return by_component
 
 
 def _add_multimap(old: Mapping[str, tuple[str, ...]], new: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -127,14 +127,14 @@ class LiveClient(ClusterClient):
         """A refusal, or no answer, need not mean that the pod is not bound: then the pod itself is asked."""
         path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="binding")
         answer = self._client.post(path, _encode(binding(pod, node_name)))
-        return self._measured("pod_binding", answer, lambda error: self._is_bound_after_all(pod, node_name, error))
+        return self._measure("pod_binding", answer, lambda error: self._is_bound_after_all(pod, node_name, error))
 
     def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
     ) -> Coroutine[Any, Any, None]:
         patch = _encode(pod_status_patch(pod, condition, nominated_node_name, _now()))
         path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="status")
-        return self._measured("pod_status_patch", self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH))
+        return self._measure("pod_status_patch", self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH))
 
     async def evict(self, pod: Pod, condition: PodCondition) -> None:
         await self.patch_pod_status(pod, condition=condition, nominated_node_name=None)
@@ -191,7 +191,7 @@ class LiveClient(ClusterClient):
             return None
         return found.spec.node_name if found.metadata.uid == pod.uid else None
 
-    async def _measured(
+    async def _measure(
         self,
         call: str,
         answer: Awaitable[object],

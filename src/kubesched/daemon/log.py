@@ -37,9 +37,9 @@ def level_of(verbosity: int) -> int:
 
 def verbosity_of(level: int) -> int:
     """The verbosity of records of this level; 0 for warnings and errors."""
-    found = _VERBOSITIES.get(level)
-    if found is not None:
-        return found
+    verbosity = _VERBOSITIES.get(level)
+    if verbosity is not None:
+        return verbosity
     return next((v for v, known in enumerate(_LEVELS) if level >= known), len(_LEVELS) - 1)
 
 
@@ -111,7 +111,7 @@ class TextFormatter(logging.Formatter):
         message = record.getMessage()
         if values is not None:
             shown = (f"{name}={_text(value)}" for name, value in values.items())
-            message = " ".join((_quoted(message), *shown))
+            message = " ".join((_quote(message), *shown))
         line = f"{self._header(record)} {message}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
@@ -146,7 +146,7 @@ class JsonFormatter(logging.Formatter):
         return msgspec.json.encode(entry, enc_hook=str).decode()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -166,7 +166,7 @@ def _text(value: Any) -> str:
             text = str(value)
     if "\n" in text:  # klog shows what has several lines as such
         return "<\n" + "".join(f"\t{line}\n" for line in text.splitlines()) + " >"
-    return _quoted(text)
+    return _quote(text)
 
 
 class BufferedHandler(logging.Handler):

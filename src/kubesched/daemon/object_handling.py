@@ -46,7 +46,7 @@ class ObjectHandling:
 
     def __call__(self, change: Change[KubeObject]) -> None:
         if self.skipped and (missed := self.skipped.pop(_which(change), None)) is not None:
-            change = _joined(missed, change)
+            change = _join_changes(missed, change)
         try:
             self._handle(change)
         except Exception as error:  # a mistake of ours or of a plugin: about this object, and no reason to stop
@@ -85,7 +85,7 @@ def _which(change: Change[KubeObject]) -> tuple[str, str]:
     return obj.resource if isinstance(obj, CustomObject) else type(obj).__name__, obj.key
 
 
-def _joined(missed: Change[KubeObject], change: Change[KubeObject]) -> Change[KubeObject]:
+def _join_changes(missed: Change[KubeObject], change: Change[KubeObject]) -> Change[KubeObject]:
     """Both as one: from what the scheduler last handled to what is now. If it never heard of the object, its end."""
     if missed.old is None and change.new is None:
         return change

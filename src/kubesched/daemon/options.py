@@ -256,7 +256,7 @@ def usage(command: str = "kubesched run", width: int = 0) -> str:
 
 
 def _section(group: str, flags: list[Flag], width: int) -> str:
-    names = [_spelled(flag) for flag in flags]
+    names = [_spell(flag) for flag in flags]
     column = max(map(len, names)) + 3
     lines = []
     for flag, name in zip(flags, names):
@@ -267,7 +267,7 @@ def _section(group: str, flags: list[Flag], width: int) -> str:
     return f"\n{group} flags:\n\n" + "\n".join(lines) + "\n"
 
 
-def _spelled(flag: Flag) -> str:
+def _spell(flag: Flag) -> str:
     name = f"  -{flag.short}, --{flag.name}" if flag.short else f"      --{flag.name}"
     if flag.type.without_value is None:
         return f"{name} {flag.type.name}"

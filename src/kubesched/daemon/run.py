@@ -193,8 +193,8 @@ async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> 
         return settings
     namespace, name = settings.options.policy_configmap_namespace, settings.options.policy_configmap
     path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-    found = msgspec.json.decode(await connections.scheduler.get(path), type=dict[str, Any])
-    text = (found.get("data") or {}).get(POLICY_KEY)
+    config_map = msgspec.json.decode(await connections.scheduler.get(path), type=dict[str, Any])
+    text = (config_map.get("data") or {}).get(POLICY_KEY)
     if text is None:
         raise OptionsError(f'config map {namespace}/{name}: missing "{POLICY_KEY}"')
     return with_policy(settings, text, source=f"config map {namespace}/{name}")

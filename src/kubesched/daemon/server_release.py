@@ -53,8 +53,8 @@ async def as_server(
                 yield settings
         else:
             with located(f"as Kubernetes {(release_of(version) or NEWEST).name}"):
-                found = completed(settings.options, version)
-            yield found
+                followed = completed(settings.options, version)
+            yield followed
     finally:
         await transport.close()
 

@@ -194,7 +194,7 @@ class Shadow(SchedulerListener):
             our_node=Standing(group.ours) if group.ours else None,
             nodes=self._engine.state.nodes.live_count,
             message="" if group.ours else group.why,
-            said=_said_of(pod),
+            said=_condition_message(pod),
             workload=_workload_of(pod),
         )
 
@@ -230,11 +230,12 @@ def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], Non
 
     def note(comparison: ShadowComparison) -> None:
         judgements.child(comparison.judgement).inc()
-        said: dict[str, Any] = {"theirs": comparison.theirs, "ours": comparison.ours, "judgement": comparison.judgement}
+        sides: dict[str, Any] = {"theirs": comparison.theirs, "ours": comparison.ours}
+        sides["judgement"] = comparison.judgement
         if comparison.agrees:
-            log.info("Shadow agrees", v=3, pod=comparison.pod, **said)
+            log.info("Shadow agrees", v=3, pod=comparison.pod, **sides)
         else:
-            log.info("Shadow differs", pod=comparison.pod, **said, why=comparison.why)
+            log.info("Shadow differs", pod=comparison.pod, **sides, why=comparison.why)
 
     return note
 
@@ -259,7 +260,7 @@ def compare(decision: Decision, theirs: str, at: float) -> ShadowComparison:
         nodes=view.state.nodes.live_count,
         fitting=view.fitting,
         message="" if ours else decision.message,
-        said=_said_of(decision.pod),
+        said=_condition_message(decision.pod),
         plugin=plugin,
         workload=workload,
     )
@@ -312,14 +313,14 @@ def _standing(view: DecisionView, node: str) -> Standing:
     return Standing(node, "", int(view.scores.total[place]), parts)
 
 
-def _said_of(pod: Pod) -> str:
+def _condition_message(pod: Pod) -> str:
     """The last word of the other scheduler about a pod that it could not place at once."""
-    said = (
+    messages = (
         condition.message
         for condition in pod.status.conditions
         if condition.type == "PodScheduled" and condition.status == "False"
     )
-    return next(said, "")[:_MOST_SAID]
+    return next(messages, "")[:_MOST_SAID]
 
 
 _TEMPLATE_HASH = "pod-template-hash"

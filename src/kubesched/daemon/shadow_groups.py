@@ -95,17 +95,17 @@ class GroupJudge:
             return InGroup(within=None if ours.placement is None else ours.placement.nodes)
         decision = ours.decisions.get(pod.identity)
         node = decision.node if decision is not None else ""
-        found = next((placement for placement in self._placements(pod, group) if placement.nodes[row]), None)
-        if found is None:
+        domain = next((placement for placement in self._placements(pod, group) if placement.nodes[row]), None)
+        if domain is None:
             return InGroup("rejected", f"pod group {group.key}: {theirs} has no label {group.topology_key}", node)
         placer = self._profiles[pod.spec.scheduler_name].placer
-        there = placer.place(group, [Member(each) for each in pods], found)
+        there = placer.place(group, [Member(each) for each in pods], domain)
         placer.undo(there)
         if there.status is not None:
-            return InGroup("rejected", f"pod group {group.key} in {found.name}: {there.status.message}", node)
+            return InGroup("rejected", f"pod group {group.key} in {domain.name}: {there.status.message}", node)
         if self._scores(pod, group, ours) == self._scores(pod, group, there):
-            return InGroup(within=found.nodes)
-        return InGroup("lower", f"pod group {group.key} goes to {ours.placement.name} here, not to {found.name}", node)
+            return InGroup(within=domain.nodes)
+        return InGroup("lower", f"pod group {group.key} goes to {ours.placement.name} here, not to {domain.name}", node)
 
     def _scores(self, pod: Pod, group: PodGroup, placed: PlacingResult) -> list[int]:
         """What each plugin thinks of a placement, with the pods that fit there."""
@@ -115,5 +115,5 @@ class GroupJudge:
     def _placements(self, pod: Pod, group: PodGroup) -> Sequence[CandidatePlacement]:
         """The domains that the group may go to; none if it may go anywhere, or nowhere."""
         generators = self._plugins[pod.spec.scheduler_name].at("placement_generate", PlacementGeneratePlugin)
-        found = generators[0].placements(group, self._state) if generators else ()
-        return () if isinstance(found, Status) else found
+        placements = generators[0].placements(group, self._state) if generators else ()
+        return () if isinstance(placements, Status) else placements

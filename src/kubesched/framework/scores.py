@@ -196,10 +196,10 @@ class ScoreRunner:
     def _add_extender_scores(self, answers: ExtenderAnswers, pod: Pod, result: Scores, explain: bool) -> None:
         names = [self.state.nodes.names[row] for row in np.flatnonzero(result.nodes.feasible).tolist()]
         for extender, scores in answers.scores(pod, names):
-            weighted = _wrapped(score * extender.weight * _EXTENDER_SCALE for score in scores)
+            weighted = _wrap(score * extender.weight * _EXTENDER_SCALE for score in scores)
             result.add_for_feasible(weighted)
             if explain:
-                result.parts.append(PluginScores(extender.name, _wrapped(scores), weighted))
+                result.parts.append(PluginScores(extender.name, _wrap(scores), weighted))
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> ScoreGroup | None:
         """Ask all pre-scores. What is left of the scores that are answered together; None if something broke."""
@@ -278,6 +278,6 @@ def _out_of_range(plugin: ScorePlugin, scores: Scored) -> Status:
     )
 
 
-def _wrapped(numbers: Iterable[int]) -> Int64:
+def _wrap(numbers: Iterable[int]) -> Int64:
     """Any numbers, of which those beyond 64 bits wrap around as in Go."""
     return np.array([number & 2**64 - 1 for number in numbers], dtype=np.uint64).view(np.int64)

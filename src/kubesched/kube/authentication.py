@@ -67,7 +67,7 @@ def credentials_for(
     elif user.username or user.password:
         shown = FixedAuthorization(basic(user.username, user.password))
     elif user.exec is not None and not user.client_certificate and not user.client_certificate_data:
-        shown = ExecCredentials(user.exec, _told_to_plugins(settings), environ=environ, observer=observer)
+        shown = ExecCredentials(user.exec, _cluster_for_plugins(settings), environ=environ, observer=observer)
     elif user.auth_provider is not None:
         shown = OidcCredentials(user.auth_provider.config, environ=environ)
     certificate = _certificate(user, clock)
@@ -90,7 +90,7 @@ def _read(path: str) -> bytes:
         raise ConnectionSettingsError(f"{path}: {error.strerror}") from None
 
 
-def _told_to_plugins(settings: ConnectionSettings) -> dict[str, Any]:
+def _cluster_for_plugins(settings: ConnectionSettings) -> dict[str, Any]:
     """The cluster, as ExecCredential has it."""
     trust = settings.trust
     authorities = trust.ca_data or (_read(trust.ca_file) if trust.ca_file else b"")

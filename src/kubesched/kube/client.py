@@ -176,7 +176,7 @@ class Client:
                     if answer.status < 300:
                         received = len(answer.body)
                         return answer.body
-                    pause = _asked_to_wait(answer)
+                    pause = _retry_after(answer)
                     if pause is None or attempt >= retries:
                         received = len(answer.body)
                         raise _error_of(answer, maybe_done)
@@ -234,12 +234,12 @@ def _is_worth_a_retry(method: str, error: UnreachableError) -> bool:
 
 def _error_of(answer: HttpResponse, maybe_done: bool = False) -> ApiStatusError:
     """Not made where it is raised: in a variable of that frame it would hold itself by its own traceback."""
-    error = ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
+    error = ApiStatusError.of_answer(answer.status, answer.body, _retry_after(answer))
     error.maybe_done = maybe_done
     return error
 
 
-def _asked_to_wait(answer: HttpResponse) -> float | None:
+def _retry_after(answer: HttpResponse) -> float | None:
     """The seconds in Retry-After, where it means that the same request may succeed later."""
     if answer.status != 429 and answer.status < 500:
         return None

@@ -147,9 +147,9 @@ class ConnectionPool:
             for _ in range(min(missing, MOST_DIALED_AT_ONCE - len(self._dials))):
                 dial = asyncio.create_task(self._dial_once())
                 self._dials.add(dial)
-                dial.add_done_callback(self._dialed)
+                dial.add_done_callback(self._on_dialed)
 
-    def _dialed(self, dial: asyncio.Task[None]) -> None:
+    def _on_dialed(self, dial: asyncio.Task[None]) -> None:
         self._dials.remove(dial)
         self._distrusted.discard(dial)
         self._dial_more()

@@ -147,7 +147,7 @@ class CertificateFiles:
             raise CredentialsError(words)
         if stamps != self._complained_about:
             self._complained_about = stamps
-            log.error("Not taken, and the last one is kept: %s", words)
+            log.error("A replaced client certificate cannot be used, the last one stays in use: %s", words)
 
 
 class WithCertificate(Credentials):

@@ -138,7 +138,7 @@ _raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 def watch_event(line: bytes) -> WatchEvent:
     try:
-        return _decoded(_events, line)
+        return _decode(_events, line)
     except msgspec.DecodeError as error:
         raise UnreadableAnswerError(f"a line of the watch cannot be read: {error}: {line[:100]!r}") from None
 
@@ -168,7 +168,7 @@ class RecordCodec(Codec[K]):
 
     def decode(self, raw: Raw) -> K:
         try:
-            return _decoded(self._objects, raw)
+            return _decode(self._objects, raw)
         except msgspec.ValidationError:
             return self._leniently(raw)
         except msgspec.DecodeError as error:
@@ -182,7 +182,7 @@ class RecordCodec(Codec[K]):
 
     def page(self, body: bytes) -> ListPage[K]:
         try:
-            read = _decoded(self._lists, body)
+            read = _decode(self._lists, body)
         except msgspec.DecodeError:
             return super().page(body)
         return ListPage(read.items or [], read.metadata.resource_version, read.metadata.continue_)
@@ -193,7 +193,7 @@ class RecordCodec(Codec[K]):
 
     def _leniently(self, raw: Raw) -> K:
         """As Go reads it: null is absent, and a word that we do not know yet is no reason to lose the object."""
-        obj, mistakes = convert(_decoded(_anything, raw), self._kind, shape_only=True)
+        obj, mistakes = convert(_decode(_anything, raw), self._kind, shape_only=True)
         if obj is None:
             raise UnreadableAnswerError(f"a {self._kind.__name__} cannot be read: {mistakes[0]}")
         return obj
@@ -235,8 +235,8 @@ class DictCodec(Codec[dict[str, Any]]):
 
     def decode_item(self, raw: Raw, header: dict[str, str]) -> dict[str, Any]:
         fields, meta = _fields_of(raw)
-        obj: dict[str, Any] = {**header, **{name: _decoded(_anything, value) for name, value in fields.items()}}
-        obj["metadata"] = {name: _decoded(_anything, value) for name, value in meta.items()}
+        obj: dict[str, Any] = {**header, **{name: _decode(_anything, value) for name, value in fields.items()}}
+        obj["metadata"] = {name: _decode(_anything, value) for name, value in meta.items()}
         return obj
 
     def identity(self, obj: dict[str, Any]) -> Identity:
@@ -249,8 +249,8 @@ class DictCodec(Codec[dict[str, Any]]):
 def _fields_of(raw: Raw) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]]:
     """The fields of an object, and those of its metadata without managedFields, which are long and not needed."""
     try:
-        fields = _decoded(_raw_fields, raw)
-        meta = _decoded(_raw_fields, fields.pop("metadata", b"{}"))
+        fields = _decode(_raw_fields, raw)
+        meta = _decode(_raw_fields, fields.pop("metadata", b"{}"))
     except msgspec.DecodeError as error:
         raise UnreadableAnswerError(f"an object cannot be read: {error}") from None
     meta.pop("managedFields", None)
@@ -260,7 +260,7 @@ def _fields_of(raw: Raw) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]
 def identity_in(raw: Raw) -> Identity:
     """Which object this is, though it cannot be read; of what cannot be told, nothing."""
     try:
-        meta = _decoded(_named, raw).metadata
+        meta = _decode(_named, raw).metadata
     except (msgspec.DecodeError, RecursionError):
         return Identity("", "", 0)
     key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
@@ -269,12 +269,12 @@ def identity_in(raw: Raw) -> Identity:
 
 def raw_list_of(body: bytes) -> _List[msgspec.Raw]:
     try:
-        return _decoded(_raw_lists, body)
+        return _decode(_raw_lists, body)
     except msgspec.DecodeError as error:
         raise UnreadableAnswerError(f"a list cannot be read: {error}") from None
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], raw: Raw) -> T:
+def _decode(decoder: msgspec.json.Decoder[T], raw: Raw) -> T:
     """What is nested more deeply than Python can follow is cut off: anyone may write that into a claim."""
     try:
         return decoder.decode(raw)

@@ -168,12 +168,12 @@ class Dialer:
         began = loop.time()
         connection = HttpConnection(loop, lost, self._buffer)
         if self._proxy is None:
-            transport = await _connected(connection, address, self.address.port, context, self._server_name)
+            transport = await _connect(connection, address, self.address.port, context, self._server_name)
         elif self._tunnels:
             transport = await self._tunnel(address, self._proxy, connection, context)
         else:
             proxy = self._proxy
-            transport = await _connected(connection, address, proxy.port, self._proxy_context, proxy.host)
+            transport = await _connect(connection, address, proxy.port, self._proxy_context, proxy.host)
         _keep_alive(transport.get_extra_info("socket"))
         self._took = loop.time() - began
         return connection
@@ -183,7 +183,7 @@ class Dialer:
     ) -> asyncio.Transport:
         loop = asyncio.get_running_loop()
         handshake = TunnelHandshake(proxy, self.address.host, self.address.port)
-        plain = await _connected(handshake, address, proxy.port, self._proxy_context, proxy.host)
+        plain = await _connect(handshake, address, proxy.port, self._proxy_context, proxy.host)
         try:
             await handshake.done
             transport: asyncio.Transport | None = plain
@@ -200,7 +200,7 @@ class Dialer:
         return transport
 
 
-async def _connected(
+async def _connect(
     protocol: asyncio.BaseProtocol, address: str, port: int, context: ssl.SSLContext | None, name: str
 ) -> asyncio.Transport:
     """In the clear without a context; or else the server must prove that it has that name."""
@@ -266,5 +266,5 @@ class HostLookup:
         await self._asking.end()
 
     async def _ask(self) -> None:
-        found = await asyncio.get_running_loop().getaddrinfo(self._name, None, type=socket.SOCK_STREAM)
-        self._known = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        addresses = await asyncio.get_running_loop().getaddrinfo(self._name, None, type=socket.SOCK_STREAM)
+        self._known = list(dict.fromkeys(str(address[0]) for *_, address in addresses))

@@ -73,18 +73,18 @@ class DiscoveredSource:
 
     async def page(self, *, resource_version: str, limit: int, more: str) -> bytes:
         if not more:
-            self._source = await self._discovered()
+            self._source = await self._discover()
         if self._source is None:
             return _NOTHING
         return await self._source.page(resource_version=resource_version, limit=limit, more=more)
 
     async def watch(self, *, resource_version: str, seconds: int, initial_events: bool) -> EventStream:
         if initial_events:
-            self._source = await self._discovered()
+            self._source = await self._discover()
             if self._source is None:
                 raise ApiStatusError(405, message="there is nothing to be streamed")
         if self._source is None:
-            if await self._discovered() is None:
+            if await self._discover() is None:
                 return _Silence(self._sleep)
             raise ApiStatusError(410, message="it is served by now")
         try:
@@ -96,7 +96,7 @@ class DiscoveredSource:
                 raise ApiStatusError(410, message=error.message) from error
             raise
 
-    async def _discovered(self) -> ApiSource | None:
+    async def _discover(self) -> ApiSource | None:
         for resource in self._versions:
             try:
                 body = await self._client.get(f"/apis/{resource.api_version}")

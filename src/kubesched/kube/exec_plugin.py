@@ -98,7 +98,7 @@ class ExecCredentials(Credentials):
         await self._runs.end()
 
     async def _run(self) -> None:
-        status = self._checked(await self._output())
+        status = self._check(await self._output())
         chain, key = status.client_certificate_data, status.client_key_data
         self._authorization = bearer(status.token) if status.token else ""
         self._certificate = Certificate(chain.encode(), key.encode()) if chain else None
@@ -150,9 +150,9 @@ class ExecCredentials(Credentials):
             if isinstance(error, FileNotFoundError):
                 raise CredentialsError(f"exec: executable {command} not found{_HELP}{self._hint()}") from None
             raise CredentialsError(f"exec: {command}: {error.strerror}") from None
-        return await self._waited_for(process, None if interactive else self._timeout)
+        return await self._wait_for(process, None if interactive else self._timeout)
 
-    async def _waited_for(self, process: asyncio.subprocess.Process, timeout: float | None) -> bytes:
+    async def _wait_for(self, process: asyncio.subprocess.Process, timeout: float | None) -> bytes:
         command = self._plugin.command
         try:
             async with asyncio.timeout(timeout):
@@ -170,7 +170,7 @@ class ExecCredentials(Credentials):
         self._observer.plugin_called(0, "no_error")
         return output
 
-    def _checked(self, output: bytes) -> _Status:
+    def _check(self, output: bytes) -> _Status:
         try:
             credential = msgspec.json.decode(output, type=_ExecCredential)
         except msgspec.DecodeError as error:

@@ -177,13 +177,13 @@ def _head_of(data: bytes) -> Head:
     """API servers give every answer a number; all else is the same in very many of a second."""
     number = data.find(_AUDIT_ID)
     if number < 0:
-        return _parsed_head(data)
+        return _parse_head(data)
     rest = data.find(b"\r\n", number + len(_AUDIT_ID))
-    return _parsed_head(data[:number] + data[rest:] if rest > 0 else data[:number])
+    return _parse_head(data[:number] + data[rest:] if rest > 0 else data[:number])
 
 
 @lru_cache(maxsize=64)
-def _parsed_head(data: bytes) -> Head:
+def _parse_head(data: bytes) -> Head:
     first, *lines = data.decode("latin-1").split("\r\n")
     status_line = _STATUS_LINE.match(first)
     if status_line is None:

@@ -149,14 +149,14 @@ def load_merged(environ: Mapping[str, str]) -> Kubeconfig:
     """
     listed = [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]
     paths = list(dict.fromkeys(listed)) or [os.path.join(environ.get("HOME", ""), ".kube", "config")]
-    found = [load(path) for path in paths if os.path.exists(path)]
-    if len(found) == 1:
-        return found[0]
+    kubeconfigs = [load(path) for path in paths if os.path.exists(path)]
+    if len(kubeconfigs) == 1:
+        return kubeconfigs[0]
     return Kubeconfig(
-        current_context=next((each.current_context for each in found if each.current_context), ""),
-        clusters={name: it for each in reversed(found) for name, it in each.clusters.items()},
-        users={name: it for each in reversed(found) for name, it in each.users.items()},
-        contexts={name: it for each in reversed(found) for name, it in each.contexts.items()},
+        current_context=next((each.current_context for each in kubeconfigs if each.current_context), ""),
+        clusters={name: it for each in reversed(kubeconfigs) for name, it in each.clusters.items()},
+        users={name: it for each in reversed(kubeconfigs) for name, it in each.users.items()},
+        contexts={name: it for each in reversed(kubeconfigs) for name, it in each.contexts.items()},
         file=os.pathsep.join(paths),
     )
 
@@ -174,8 +174,8 @@ def parse(text: str, path: str) -> Kubeconfig:
     if written is None:
         raise ConnectionSettingsError(*(f"kubeconfig {path}: {mistake}" for mistake in mistakes))
     base = Path(path).absolute().parent
-    clusters = _by_name(((it.name, _rooted_cluster(it.cluster, base)) for it in written.clusters), "clusters", path)
-    users = _by_name(((it.name, _rooted_user(it.user, base)) for it in written.users), "users", path)
+    clusters = _by_name(((it.name, _root_cluster(it.cluster, base)) for it in written.clusters), "clusters", path)
+    users = _by_name(((it.name, _root_user(it.user, base)) for it in written.users), "users", path)
     contexts = _by_name(((it.name, it.context) for it in written.contexts), "contexts", path)
     return Kubeconfig(
         current_context=written.current_context, clusters=clusters, users=users, contexts=contexts, file=path
@@ -191,24 +191,24 @@ def _by_name(named: Iterable[tuple[str, Entry]], kind: str, path: str) -> dict[s
     return entries
 
 
-def _rooted_cluster(cluster: KubeconfigCluster, base: Path) -> KubeconfigCluster:
-    return replace(cluster, certificate_authority=_rooted(cluster.certificate_authority, base))
+def _root_cluster(cluster: KubeconfigCluster, base: Path) -> KubeconfigCluster:
+    return replace(cluster, certificate_authority=_absolute(cluster.certificate_authority, base))
 
 
-def _rooted_user(user: KubeconfigUser, base: Path) -> KubeconfigUser:
+def _root_user(user: KubeconfigUser, base: Path) -> KubeconfigUser:
     plugin = user.exec
     if plugin is not None and os.sep in plugin.command:  # other commands are looked up in PATH
-        plugin = replace(plugin, command=_rooted(plugin.command, base))
+        plugin = replace(plugin, command=_absolute(plugin.command, base))
     return replace(
         user,
-        client_certificate=_rooted(user.client_certificate, base),
-        client_key=_rooted(user.client_key, base),
-        token_file=_rooted(user.token_file, base),
+        client_certificate=_absolute(user.client_certificate, base),
+        client_key=_absolute(user.client_key, base),
+        token_file=_absolute(user.token_file, base),
         exec=plugin,
     )
 
 
-def _rooted(path: str, base: Path) -> str:
+def _absolute(path: str, base: Path) -> str:
     return os.path.normpath(base / path) if path else ""
 
 
@@ -228,7 +228,7 @@ def mistakes_in_cluster(cluster: KubeconfigCluster) -> Iterator[str]:
             parsed_proxy(cluster.proxy_url, "proxy-url")
         except ConnectionSettingsError as error:
             yield str(error)
-    yield from _given_twice("certificate-authority", authority, data)
+    yield from _find_doubles("certificate-authority", authority, data)
     if cluster.insecure_skip_tls_verify and (authority or data):
         yield "a certificate authority makes no sense together with insecure-skip-tls-verify"
     if not data:
@@ -238,8 +238,8 @@ def mistakes_in_cluster(cluster: KubeconfigCluster) -> Iterator[str]:
 def mistakes_in_user(user: KubeconfigUser) -> Iterator[str]:
     """A line for each mistake."""
     if user.client_certificate or user.client_certificate_data:
-        yield from _given_twice("client-certificate", user.client_certificate, user.client_certificate_data)
-        yield from _given_twice("client-key", user.client_key, user.client_key_data)
+        yield from _find_doubles("client-certificate", user.client_certificate, user.client_certificate_data)
+        yield from _find_doubles("client-key", user.client_key, user.client_key_data)
         if not user.client_key and not user.client_key_data:
             yield "client-key-data or client-key must be specified along with a client certificate"
         yield from _unreadable("client-certificate", user.client_certificate)
@@ -256,7 +256,7 @@ def mistakes_in_user(user: KubeconfigUser) -> Iterator[str]:
         yield "as-uid, as-groups or as-user-extra without impersonating a user in as"
 
 
-def _given_twice(field: str, path: str, data: bytes) -> Iterator[str]:
+def _find_doubles(field: str, path: str, data: bytes) -> Iterator[str]:
     if path and data:
         yield f"{field}-data and {field} are both specified, only one is allowed"
 

@@ -123,9 +123,9 @@ class LeaderElector:
         try:
             await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _ended(leading)
+            await _cancel_and_wait(leading)
             is_lost = renewing.done()
-            await _ended(renewing)
+            await _cancel_and_wait(renewing)
             if not is_lost:
                 await self.release()
             self._on_stopped_leading()
@@ -193,18 +193,18 @@ class LeaderElector:
     async def _try(self, deadline: float) -> bool:
         """Acquire the lease or renew it. False if it is not ours, or could not be by then."""
         try:
-            return await self._acquired_or_renewed(deadline)
+            return await self._acquire_or_renew(deadline)
         except KubeError as error:
             log.error(self._complaint, extra={"err": error, "lock": self._lock.name})
             return False
         finally:
             self._report()
 
-    async def _acquired_or_renewed(self, deadline: float) -> bool:
-        if self.is_leader and self.is_lease_valid and await self._renewed_at_once(deadline):
+    async def _acquire_or_renew(self, deadline: float) -> bool:
+        if self.is_leader and self.is_lease_valid and await self._renew_at_once(deadline):
             return True
         self._complaint = "Error retrieving lease lock"
-        current = await self._answered(self._lock.read, deadline)
+        current = await self._ask_until_answered(self._lock.read, deadline)
         if current is None:
             self._complaint = "Error initially creating lease lock"
             await self._write(self._lock.create, self._record(acquire_time="", transitions=0), deadline)
@@ -224,7 +224,7 @@ class LeaderElector:
         await self._write(self._lock.update, ours, deadline)
         return True
 
-    async def _renewed_at_once(self, deadline: float) -> bool:
+    async def _renew_at_once(self, deadline: float) -> bool:
         """Write without reading first: most of the time no other replica has written."""
         ours = self._record(acquire_time=self._observed.acquire_time, transitions=self._observed.lease_transitions)
         try:
@@ -240,11 +240,11 @@ class LeaderElector:
     ) -> None:
         sent_at = self._clock()
         self._in_doubt_since = min(self._in_doubt_since, sent_at)
-        await self._answered(lambda timeout: write(ours, timeout), deadline)
+        await self._ask_until_answered(lambda timeout: write(ours, timeout), deadline)
         self._observe(ours, sent_at)
         self._in_doubt_since = math.inf
 
-    async def _answered(self, ask: Callable[[float], Coroutine[Any, Any, T]], deadline: float) -> T:
+    async def _ask_until_answered(self, ask: Callable[[float], Coroutine[Any, Any, T]], deadline: float) -> T:
         """The first good answer.
 
         The server may have died without a word, before or after we asked: so the request is sent again beside the
@@ -293,7 +293,7 @@ class LeaderElector:
             self._on_new_leader(self.leader)
 
 
-async def _ended(task: asyncio.Future[None]) -> None:
+async def _cancel_and_wait(task: asyncio.Future[None]) -> None:
     """Cancel it and wait until it is over."""
     task.cancel()
     await asyncio.wait((task,))

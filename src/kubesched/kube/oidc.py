@@ -71,7 +71,7 @@ class OidcCredentials(Credentials):
         if not self._refresh_token:
             raise CredentialsError("oidc: no valid id-token, and cannot refresh without refresh-token")
         issuer = self._config["idp-issuer-url"]
-        metadata = await self._asked(f"{issuer.rstrip('/')}/.well-known/openid-configuration", b"")
+        metadata = await self._ask(f"{issuer.rstrip('/')}/.well-known/openid-configuration", b"")
         if not metadata.token_endpoint:
             raise CredentialsError(f"oidc: {issuer}: discovery object doesn't contain a token_endpoint")
         tokens = await self._tokens(metadata.token_endpoint)
@@ -94,9 +94,9 @@ class OidcCredentials(Credentials):
                 return _read(answer, endpoint)
             form["client_secret"] = secret
         form["client_id"] = client
-        return await self._asked(endpoint, urlencode(form).encode())
+        return await self._ask(endpoint, urlencode(form).encode())
 
-    async def _asked(self, url: str, form: bytes) -> _Reply:
+    async def _ask(self, url: str, form: bytes) -> _Reply:
         return _read(await self._answer(url, form, ""), url)
 
     async def _answer(self, url: str, form: bytes, authorization: str) -> HttpResponse:

@@ -52,7 +52,7 @@ class TlsContexts:
             except ConnectionSettingsError as error:
                 if self._context is None or certificate != self._shown:
                     raise
-                log.error("Not taken, and the last authorities are kept: %s", error)
+                log.error("Authorities cannot be read again, the last ones stay in use: %s", error)
                 return self._context
             self._shown = certificate
             self._authorities = authorities

@@ -68,7 +68,7 @@ def pod_events(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> lis
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    actions += _scaled(old, new, features)
+    actions += _scaling_actions(old, new, features)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     if len(old.spec.tolerations) != len(new.spec.tolerations):
@@ -85,7 +85,7 @@ def _generated_claims(pod: Pod) -> tuple[object, ...]:
     return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
-def _scaled(old: Pod, new: Pod, features: Features) -> Iterator[Action]:
+def _scaling_actions(old: Pod, new: Pod, features: Features) -> Iterator[Action]:
     if _says_of_resources(old) == _says_of_resources(new):
         return
     before, after = (

@@ -191,7 +191,7 @@ class SchedulingLoop(SchedulerListener):
         task = asyncio.create_task(self._run(work, attempt), name=f"finish {attempt.queued.key}")
         self._unfinished.add(task)
         self._not_begun += 1
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_end)
         return task
 
     def _permit_timer(self, attempt: Attempt) -> asyncio.TimerHandle:
@@ -214,7 +214,7 @@ class SchedulingLoop(SchedulerListener):
             await wait
         await self._scheduler.finish(attempt)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_end(self, task: asyncio.Task[None]) -> None:
         self._unfinished.discard(task)
         if self._scheduler.queue.has_next:
             self.wake()

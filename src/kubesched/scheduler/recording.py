@@ -132,16 +132,16 @@ class RecordingClient(WrappedClient):
         self._recording = recording
 
     async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> T:
-        noted = {"verb": verb, "object": obj, **({} if given is None else {"given": self._masked(given)})}
+        noted = {"verb": verb, "object": obj, **({} if given is None else {"given": self._mask_values(given)})}
         try:
             answer = await call
         except ClientError as error:
             self._recording.note("call", **noted, error=[error.reason, str(error)])
             raise
-        self._recording.note("call", **noted, **({} if answer is None else {"answer": self._masked(answer)}))
+        self._recording.note("call", **noted, **({} if answer is None else {"answer": self._mask_values(answer)}))
         return answer
 
-    def _masked(self, value: Any) -> Any:
+    def _mask_values(self, value: Any) -> Any:
         return self._recording.masked(value) if isinstance(value, dict) else value
 
 

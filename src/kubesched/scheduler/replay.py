@@ -107,7 +107,7 @@ class Replay:
             self._replay(entry)
 
     def _configuration(self) -> config.SchedulerConfiguration:
-        _, header = next(self._parsed(), (0, {}))
+        _, header = next(self._parse(), (0, {}))
         if header.get("format") != FORMAT:
             raise ReplayError(f"line 1: expected a header with format {FORMAT!r}")
         is_batched = header.get("sparesVainAttempts") is True
@@ -136,7 +136,7 @@ class Replay:
         except ProfileError as error:
             raise ReplayError(f"line 1: config: {error}") from error
 
-    def _parsed(self) -> Iterator[tuple[int, Entry]]:
+    def _parse(self) -> Iterator[tuple[int, Entry]]:
         for line, text in self._lines:
             try:
                 entry = msgspec.json.decode(text)
@@ -150,7 +150,7 @@ class Replay:
             yield line, entry
 
     def _entries(self) -> Iterator[tuple[int, Entry]]:
-        for line, entry in self._parsed():
+        for line, entry in self._parse():
             if not isinstance(entry.get("t"), int | float) or not isinstance(entry.get("what"), str):
                 raise ReplayError(f"line {line}: expected a time (t) and what happened (what)")
             what = entry["what"]

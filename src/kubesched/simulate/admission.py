@@ -92,11 +92,11 @@ class Admission:
                 return pod, []
         content = readable(read_as.resource, obj) if wrong_fields else obj
         new, mistakes = self._examine(read_as, content)
-        found = [field.mistake for field in wrong_fields]
+        mistakes_of_fields = [field.mistake for field in wrong_fields]
         mistakes = [mistake for mistake in mistakes if not _is_tolerated(mistake, read_as.resource, obj)]
-        found += [mistake for mistake in mistakes if not _follows(mistake, wrong_fields)]
-        if found:
-            return None, found
+        mistakes_of_fields += [mistake for mistake in mistakes if not _follows(mistake, wrong_fields)]
+        if mistakes_of_fields:
+            return None, mistakes_of_fields
         record, unread = convert(new, read_as.record)
         if isinstance(record, Pod):
             self._specs[key] = record.spec

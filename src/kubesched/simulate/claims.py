@@ -319,8 +319,8 @@ def claims_of(pod: Pod, state: ClusterState) -> tuple[ResourceClaim | None, list
     named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
     made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
     names = dict.fromkeys(name for name in (*named, *made) if name is not None)
-    found = [ledger.claim(name, pod.namespace) for name in names]
-    return ledger.extended_claim_of(pod), [claim for claim in found if claim is not None]
+    claims = [ledger.claim(name, pod.namespace) for name in names]
+    return ledger.extended_claim_of(pod), [claim for claim in claims if claim is not None]
 
 
 def settle_claims(decision: Decision, state: ClusterState) -> None:

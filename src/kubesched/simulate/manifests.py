@@ -311,9 +311,9 @@ class _Reading:
             else:
                 self._add(place, read_as, obj if read_as.makes_pods else record)
         else:
-            self._add(place, read_as, {**obj, "metadata": self._named(read_as, metadata)})
+            self._add(place, read_as, {**obj, "metadata": self._with_name(read_as, metadata)})
 
-    def _named(self, read_as: ReadAs, metadata: Object) -> Object:
+    def _with_name(self, read_as: ReadAs, metadata: Object) -> Object:
         """The metadata with the name and the namespace that a server would give."""
         named = dict(metadata)
         if read_as.resource.namespaced:

@@ -304,13 +304,13 @@ def own_claims(pod: Pod, state: ClusterState) -> dict[str, PersistentVolumeClaim
     owner = pod.metadata.controller
     if owner is None or owner.kind != "StatefulSet":
         return {}
-    found: dict[str, PersistentVolumeClaim] = {}
+    claims: dict[str, PersistentVolumeClaim] = {}
     for volume in pod.spec.volumes:
         name = volume.persistent_volume_claim.claim_name if volume.persistent_volume_claim is not None else ""
         claim = state.objects.get(PersistentVolumeClaim, name, pod.namespace)
         if claim is not None and re.fullmatch(rf".+-{re.escape(owner.name)}-\d+", name):
-            found[volume.name] = claim
-    return found
+            claims[volume.name] = claim
+    return claims
 
 
 def with_claims_anew(copy: Pod, own: Mapping[str, PersistentVolumeClaim]) -> tuple[Pod, list[PersistentVolumeClaim]]:

@@ -90,7 +90,7 @@ class Simulation:
         recording = None
         if record is not None:
             recording = Recording(record, configuration, lambda: self.now, with_annotations=with_annotations)
-        self._scheduler = self._made_scheduler(configuration, all_plugins() if plugins is None else plugins, recording)
+        self._scheduler = self._make_scheduler(configuration, all_plugins() if plugins is None else plugins, recording)
         self._meter = UtilisationMeter(self._scheduler.state)
         self._calendar: list[tuple[float, int, Callable[[], None]]] = []
         self._entries = 0
@@ -115,7 +115,7 @@ class Simulation:
         if operation is not None:
             operation.begin(self)
 
-    def _made_scheduler(
+    def _make_scheduler(
         self, configuration: SchedulerConfiguration, plugins: Registry, recording: Recording | None
     ) -> Scheduler:
         client: ClusterClient = self._world if recording is None else RecordingClient(self._world, recording)
@@ -363,12 +363,12 @@ class Simulation:
 
     def pods_at_the_end(self) -> dict[str, tuple[Pod, str]]:
         """All pods that are there, with the reasons of those that wait; each by the name of the one it came from."""
-        found = {}
+        by_name = {}
         for pod in self._world.pods.values():
             story = self._stories.get(pod.uid)
             waits = story is not None and not pod.spec.node_name
-            found[self._first.get(pod.uid, pod.key)] = (pod, story.message if story is not None and waits else "")
-        return found
+            by_name[self._first.get(pod.uid, pod.key)] = (pod, story.message if story is not None and waits else "")
+        return by_name
 
     def objects_at_the_end(self) -> tuple[KubeObject, ...]:
         """The whole cluster: what workloads were to make is made, and pods are where they were placed."""

@@ -262,17 +262,17 @@ def trace_mistakes(obj: KubeObject) -> list[Mistake]:
 
 
 def _mistakes(path: str, meta: ObjectMeta) -> list[Mistake]:
-    found = []
+    owned = []
     for key in (ARRIVAL, DURATION):
         text = meta.annotations.get(key)
         if text is None:
             continue
         try:
             if Duration.parse(text) < 0:
-                found.append(Mistake(f"{path}.{key}", f"must not be negative, got {text!r}"))
+                owned.append(Mistake(f"{path}.{key}", f"must not be negative, got {text!r}"))
         except ValueError as error:
-            found.append(Mistake(f"{path}.{key}", str(error)))
-    return found
+            owned.append(Mistake(f"{path}.{key}", str(error)))
+    return owned
 
 
 def job_groups_among(given: Iterable[KubeObject], add: Callable[[KubeObject], None]) -> JobGroups:

@@ -237,7 +237,7 @@ def _record(kind: str, obj: Json) -> KubeObject:
 
 def _resource_name(kind: str) -> str:
     """What objects that have no record are kept under: `plural.version.group`."""
-    found = resource_named(kind)
-    if found is None:
+    resource = resource_named(kind)
+    if resource is None:
         raise ClientError(NOT_FOUND, f"{kind}: neither a kind that Kubernetes has, nor plural.version.group")
-    return f"{found.plural}.{found.version}.{found.group}"
+    return f"{resource.plural}.{resource.version}.{resource.group}"

@@ -246,7 +246,7 @@ _SCALARS: dict[str, Any] = {
 @cache
 def _struct_of(name: str) -> type[msgspec.Struct] | None:
     """The struct of a root type; None if the type contains itself, as JSON schemas do."""
-    return None if _is_recursive(name, ()) else _compiled(name)
+    return None if _is_recursive(name, ()) else _compile(name)
 
 
 def _is_recursive(name: str, above: tuple[str, ...]) -> bool:
@@ -263,7 +263,7 @@ def _structs_in(type_: Type) -> list[str]:
 
 
 @cache
-def _compiled(name: str) -> type[msgspec.Struct]:
+def _compile(name: str) -> type[msgspec.Struct]:
     known = definition(name)
     # Field names like "continue" are no Python names, so every struct numbers its fields and renames them.
     numbered = {f"f{index}": field for index, field in enumerate(known.fields)}
@@ -274,7 +274,7 @@ def _compiled(name: str) -> type[msgspec.Struct]:
 def _annotation(type_: Type) -> Any:
     match type_.shape:
         case "struct":
-            return _compiled(type_.name)
+            return _compile(type_.name)
         case "list":
             return list[_annotation(type_.item)]  # type: ignore[misc]
         case "map":

@@ -56,7 +56,7 @@ represent(types.FORMAT, Format)
 Check = Callable[[str], list[str]]
 
 
-def _spelled(pattern: str, longest: int, words: str, *, prefix: bool = False) -> Check:
+def _spell(pattern: str, longest: int, words: str, *, prefix: bool = False) -> Check:
     """A check by regular expression and length; a prefix may end where more is to come."""
     compiled = re.compile(pattern)
 
@@ -99,16 +99,16 @@ def _qualified_name(text: str) -> list[str]:
     return [*problems, *(each if each == _NAME_WORDS else f"name part {each}" for each in wrong)]
 
 
-_NAME_CHECK = _spelled(_NAME, 63, _NAME_WORDS)
+_NAME_CHECK = _spell(_NAME, 63, _NAME_WORDS)
 _CHECKS: dict[str, Check] = {
-    "dns1123Label": _spelled(_LABEL, 63, _LABEL_WORDS),
-    "dns1123LabelPrefix": _spelled(_LABEL, 63, _LABEL_WORDS, prefix=True),
-    "dns1123Subdomain": _spelled(_SUBDOMAIN, 253, _SUBDOMAIN_WORDS),
-    "dns1123SubdomainPrefix": _spelled(_SUBDOMAIN, 253, _SUBDOMAIN_WORDS, prefix=True),
-    "dns1035Label": _spelled(_LABEL_1035, 63, _LABEL_1035_WORDS),
-    "dns1035LabelPrefix": _spelled(_LABEL_1035, 63, _LABEL_1035_WORDS, prefix=True),
+    "dns1123Label": _spell(_LABEL, 63, _LABEL_WORDS),
+    "dns1123LabelPrefix": _spell(_LABEL, 63, _LABEL_WORDS, prefix=True),
+    "dns1123Subdomain": _spell(_SUBDOMAIN, 253, _SUBDOMAIN_WORDS),
+    "dns1123SubdomainPrefix": _spell(_SUBDOMAIN, 253, _SUBDOMAIN_WORDS, prefix=True),
+    "dns1035Label": _spell(_LABEL_1035, 63, _LABEL_1035_WORDS),
+    "dns1035LabelPrefix": _spell(_LABEL_1035, 63, _LABEL_1035_WORDS, prefix=True),
     "qualifiedName": _qualified_name,
-    "labelValue": _spelled(f"({_NAME})?", 63, _VALUE_WORDS),
+    "labelValue": _spell(f"({_NAME})?", 63, _VALUE_WORDS),
     "uri": _by(to_url),
     "uuid": _matching(_UUID, "does not match the UUID format"),
     "byte": _by(lambda text: base64.b64decode(text, validate=True), "invalid base64"),

@@ -36,7 +36,7 @@ methods(
     price=costs.scan_second,
     mismatch=Mismatch.PLAIN,
 )
-methods({"string.charAt(int) -> string": lambda text, at: text[_checked(at, text) : at + 1]})
+methods({"string.charAt(int) -> string": lambda text, at: text[_check(at, text) : at + 1]})
 methods(
     {"string.indexOf(string) -> int": str.find, "string.lastIndexOf(string) -> int": str.rfind},
     price=costs.traverse_first,
@@ -45,7 +45,7 @@ methods(
     {
         "string.format(list(dyn)) -> string": format_values,
         "string.lowerAscii() -> string": lambda text: text.translate(_LOWER),
-        "string.substring(int) -> string": lambda text, start: text[_checked(start, text) :],
+        "string.substring(int) -> string": lambda text, start: text[_check(start, text) :],
         "string.trim() -> string": lambda text: text.strip(_SPACE),
         "string.upperAscii() -> string": lambda text: text.translate(_UPPER),
     },
@@ -54,7 +54,7 @@ methods(
 functions({"strings.quote(string) -> string": lambda text: f'"{text.translate(_QUOTED)}"'}, price=costs.scan_first)
 
 
-def _checked(at: int, text: str) -> int:
+def _check(at: int, text: str) -> int:
     """A place in the text, or right behind it."""
     if not 0 <= at <= len(text):
         raise AbsorbableError(f"index out of range: {at}")
@@ -84,7 +84,7 @@ def substring(text: str, start: int, end: int) -> str:
     """From one place up to another."""
     if start > end:
         raise AbsorbableError(f"invalid substring range. start: {start}, end: {end}")
-    return text[_checked(start, text) : _checked(end, text)]
+    return text[_check(start, text) : _check(end, text)]
 
 
 @method(
@@ -149,15 +149,15 @@ _ESCAPED = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
 def compile_pattern(pattern: str) -> Any:
     """A pattern ready to search with; cached, for selectors repeat theirs for every device."""
     if any(escaped[1] == "C" for escaped in _ESCAPED.finditer(pattern)):
-        raise _refused("invalid escape sequence", r"\C")  # any byte: Go knows only characters
+        raise _refusal("invalid escape sequence", r"\C")  # any byte: Go knows only characters
     try:
         return re2.compile(pattern, _RE2)
     except re2.error as error:
         words, _, part = error.args[0].decode(errors="replace").partition(": ")
-        raise _refused(_GO_WORDS.get(words, words), part) from None
+        raise _refusal(_GO_WORDS.get(words, words), part) from None
 
 
-def _refused(words: str, part: str) -> AbsorbableError:
+def _refusal(words: str, part: str) -> AbsorbableError:
     return AbsorbableError(f"error parsing regexp: {words}: `{part}`")
 
 
@@ -181,19 +181,19 @@ def _search(text: str, pattern: str) -> Any:
 @method("string.find(string) -> string", price=costs.pattern)
 def find(text: str, pattern: str) -> str:
     """What the pattern first matches, or nothing."""
-    found = _search(text, pattern)
-    return "" if found is None else str(found[0])
+    match = _search(text, pattern)
+    return "" if match is None else str(match[0])
 
 
 @method("string.findAll(string) -> list(string)", "string.findAll(string, int) -> list(string)", price=costs.pattern)
 def find_all(text: str, pattern: str, count: int = -1) -> list[str]:
     """The first few things the pattern matches; all if the count is negative. Nothing right behind a match is none."""
-    found: list[str] = []
+    matches: list[str] = []
     last_end = -1
     for each in compile_pattern(pattern).finditer(text):
-        if len(found) == count:
+        if len(matches) == count:
             break
         if each.end() > each.start() or each.start() != last_end:
-            found.append(each[0])
+            matches.append(each[0])
         last_end = each.end()
-    return found
+    return matches

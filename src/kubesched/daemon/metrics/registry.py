@@ -216,12 +216,12 @@ class MetricFamily(dict[LabelValues, Any]):
         definition = self.definition
         if len(values) != len(definition.labels):
             raise ValueError(f"{definition.name} has the labels {definition.labels}, got the values {values}")
-        constrained = tuple(map(self._constrained, definition.labels, values))
+        constrained = tuple(map(self._constrain, definition.labels, values))
         if constrained not in self:
             self[constrained] = Distribution(definition.buckets) if definition.kind == "histogram" else Number()
         return self[constrained]
 
-    def _constrained(self, label: str, value: str) -> str:
+    def _constrain(self, label: str, value: str) -> str:
         if value in self._allowed.get(label, (value,)):
             return value
         self._on_unexpected()

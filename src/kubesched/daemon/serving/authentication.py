@@ -48,19 +48,19 @@ class Authenticator:
     async def user_of(self, headers: Mapping[str, str], connection: ssl.SSLObject | None) -> ReviewedUser:
         """The user. UnauthorizedError for bad credentials, ReviewError if the API server cannot be asked."""
         chain = _chain(connection)
-        if chain and _is_issued_by(chain, self._proxy_cas) and (user := self._named_by_proxy(chain[0], headers)):
+        if chain and _is_issued_by(chain, self._proxy_cas) and (user := self._user_of_proxy(chain[0], headers)):
             return user
-        if chain and _is_issued_by(chain, self._client_cas) and (user := _named_in(chain[0])):
+        if chain and _is_issued_by(chain, self._client_cas) and (user := _user_in(chain[0])):
             return user
         scheme, _, token = headers.get("Authorization", "").partition(" ")
         if self._tokens is not None and scheme.lower() == "bearer" and token.strip():
-            found = await self._tokens.user_of(token.strip())
-            if found is None:
+            user_of_token = await self._tokens.user_of(token.strip())
+            if user_of_token is None:
                 raise UnauthorizedError
-            return _authenticated(found)
+            return _authenticate(user_of_token)
         return ANONYMOUS
 
-    def _named_by_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> ReviewedUser | None:
+    def _user_of_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> ReviewedUser | None:
         known, names = self._authorities, _attributes(certificate, NameOID.COMMON_NAME)
         if known.allowed_names and not set(names) & set(known.allowed_names):
             return None
@@ -70,30 +70,30 @@ class Authenticator:
         uid = next((headers[header] for header in known.uid_headers if headers.get(header)), "")
         wanted = [header.lower() for header in known.group_headers]
         groups = [value for each in wanted for header, value in headers.items() if header.lower() == each]
-        return _authenticated(ReviewedUser(name, uid, tuple(groups), tuple(_extra(headers, known.extra_prefixes))))
+        return _authenticate(ReviewedUser(name, uid, tuple(groups), tuple(_extra(headers, known.extra_prefixes))))
 
 
-def _named_in(certificate: x509.Certificate) -> ReviewedUser | None:
+def _user_in(certificate: x509.Certificate) -> ReviewedUser | None:
     """The common name is the user, organizations are groups."""
     name = next(iter(_attributes(certificate, NameOID.COMMON_NAME)), "")
     groups = _attributes(certificate, NameOID.ORGANIZATION_NAME)
-    return _authenticated(ReviewedUser(name, groups=tuple(groups))) if name else None
+    return _authenticate(ReviewedUser(name, groups=tuple(groups))) if name else None
 
 
-def _authenticated(user: ReviewedUser) -> ReviewedUser:
+def _authenticate(user: ReviewedUser) -> ReviewedUser:
     if _AUTHENTICATED in user.groups:
         return user
     return ReviewedUser(user.name, user.uid, (*user.groups, _AUTHENTICATED), user.extra)
 
 
 def _extra(headers: Mapping[str, str], prefixes: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    found: dict[str, tuple[str, ...]] = {}
+    extra: dict[str, tuple[str, ...]] = {}
     for header, value in headers.items():
         for prefix in prefixes:
             if header.lower().startswith(prefix.lower()):
                 key = unquote(header[len(prefix) :].lower())
-                found[key] = (*found.get(key, ()), value)
-    return list(found.items())
+                extra[key] = (*extra.get(key, ()), value)
+    return list(extra.items())
 
 
 def _attributes(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[str]:
@@ -181,8 +181,8 @@ class AuthoritySource:
             return
         try:
             async with asyncio.timeout(SECONDS):
-                found = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=dict[str, Any])
-                self._looked_up = msgspec.convert(found.get("data", {}), dict[str, str])
+                config_map = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=dict[str, Any])
+                self._looked_up = msgspec.convert(config_map.get("data", {}), dict[str, str])
         except Exception as error:
             why = str(error) or f"no answer within {SECONDS:g}s"
             if first and not self._options.authentication_tolerate_lookup_failure:

@@ -77,7 +77,7 @@ class ExtenderTurns:
         turn.asked_all = not questions
         if questions:
             turn.asking = asyncio.create_task(answer(questions), name=f"ask about {attempt.queued.key}")
-            turn.asking.add_done_callback(lambda task: self._answered(turn))
+            turn.asking.add_done_callback(lambda task: self._on_answer(turn))
 
     async def stop(self) -> None:
         """Ask extenders no more. Attempts that wait for answers stay undecided."""
@@ -86,7 +86,7 @@ class ExtenderTurns:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _answered(self, turn: _Turn) -> None:
+    def _on_answer(self, turn: _Turn) -> None:
         turn.asking = None
         self._wake()
 

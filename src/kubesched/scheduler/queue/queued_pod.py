@@ -129,12 +129,12 @@ class Backoff:
             return 0.0
         if queued.backoff_until is None:
             delay = min(self._initial * 2 ** min(failures - 1, 62), self._longest * queued.backoff_stretch)
-            queued.backoff_until = self._aligned(queued.timestamp + delay)
+            queued.backoff_until = self._align(queued.timestamp + delay)
         return queued.backoff_until
 
     def is_under_way(self, queued: QueueEntry) -> bool:
         until = self.until(queued)
-        return until > 0 and until >= self._aligned(self._clock())
+        return until > 0 and until >= self._align(self._clock())
 
-    def _aligned(self, time: float) -> float:
+    def _align(self, time: float) -> float:
         return float(time // 1) if self._by_the_second else time
