@@ -14,7 +14,10 @@ from tools.recorder.generators.drawing import Draw, Json
 
 GOLDEN = Path(__file__).parents[3] / "tests/parity/golden"
 _KEPT = frozenset(
-    ("apiVersion", "kind", "metadata", "name", "namespace", "nodeName", "resourceSliceCount", "resourceVersion", "uid")
+    (
+        *("apiVersion", "kind", "metadata", "name", "namespace", "nodeName", "resourceVersion", "uid"),
+        *("key", "operator", "resourceSliceCount", "topologyKey"),
+    )
 )
 """Fields that say which object it is, or where: another value makes another story of it."""
 _IDENTITIES = frozenset(("claimRef", "ownerReferences", "reservedFor", "volumeName", "extendedResourceClaimStatus"))
