@@ -90,7 +90,8 @@ def assert_exact(account: Account, step: str, *, unused: set[str]) -> None:
     requests = account.requests()
     assert [request for request, codes in requests.items() if 403 in codes] == []
     assert set(requests) <= granted(step)
-    assert {resource for _, resource, _ in granted(step)} - {resource for _, resource, _ in requests} <= unused
+    unread = {resource for _, resource, _ in granted(step)} - {resource for _, resource, _ in requests}
+    assert unread <= unused | {"devicetaintrules"}, "which servers have since v1.37"
 
 
 @pytest.fixture

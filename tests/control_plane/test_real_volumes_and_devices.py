@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import urllib.error
 from typing import Any
 
+import pytest
 from tests.control_plane.conftest import StartKubesched
 from tests.control_plane.real_cluster import RealCluster
 from tests.integration.live_cluster import wait_until
 
-from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from kubesched.api.kinds import DEVICE_TAINT_RULES, PERSISTENT_VOLUME_CLAIMS, RESOURCE_CLAIMS, RESOURCE_SLICES
 
 LATE = "WaitForFirstConsumer"
 
@@ -109,3 +111,26 @@ def test_claims_from_a_template_get_devices_until_there_are_none(
 
 def allocated(cluster: RealCluster) -> list[dict[str, Any]]:
     return [each for each in cluster.list(RESOURCE_CLAIMS) if each.get("status", {}).get("allocation")]
+
+
+def test_a_taint_rule_keeps_devices_from_pods_until_it_is_gone(
+    cluster: RealCluster, start_kubesched: StartKubesched
+) -> None:
+    start_kubesched()
+    cluster.add_node("with-gpu")
+    cluster.add_gpu_class()
+    cluster.offer_gpus("with-gpu", "gpu-0")
+    taint = {"key": "example.com/broken", "effect": "NoSchedule"}
+    try:
+        cluster.create("resource.k8s.io/v1", "DeviceTaintRule", "broken", spec={"taint": taint})
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            pytest.skip("servers have DeviceTaintRules since v1.37")
+        raise
+    request = {"name": "one", "exactly": {"deviceClassName": "gpu"}}
+    cluster.create("resource.k8s.io/v1", "ResourceClaim", "one-gpu", spec={"devices": {"requests": [request]}})
+    wanted = [{"name": "gpu", "resourceClaimName": "one-gpu"}]
+    cluster.add_pod("train", resourceClaims=wanted, resources={"claims": [{"name": "gpu"}]})
+    assert "cannot allocate all claims" in cluster.wait_rejected("train")
+    cluster.delete(DEVICE_TAINT_RULES, "broken")
+    assert cluster.wait_bound("train") == "with-gpu"

@@ -24,7 +24,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.api.release import RELEASES
 from kubesched.api.schema import convert
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.nodes import Nodes
@@ -39,7 +39,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
 )
 from kubesched.framework.profile import Profile, ProfileError
-from kubesched.framework.status import Status
+from kubesched.framework.status import Status, error
 from kubesched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionDetails, why_not_eligible
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite, DeallocateClaim, DeleteClaim, UnreserveClaim
@@ -330,12 +330,16 @@ class _Replay:
         done: list[ReservePlugin] = []
         for plugin in self.profiles[entry["profile"]].at("reserve", ReservePlugin):
             done.append(plugin)
-            status = plugin.reserve(cycle, pod, entry["chosen"])
-            if status is not None:
+            try:
+                status = plugin.reserve(cycle, pod, entry["chosen"])
+                failure = status.by(plugin.name) if status is not None else None
+            except CycleStateMissingError:
+                failure = error(f'running Reserve plugin "{plugin.name}": not found')
+            if failure is not None:
                 for reserved in reversed(done):
                     reserved.unreserve(cycle, pod, entry["chosen"])
                 self.state.forget(pod)
-                entry["outcome"], entry["reserve"] = "reserve-failed", _status(status.by(plugin.name))
+                entry["outcome"], entry["reserve"] = "reserve-failed", _status(failure)
                 return
         broken = self._write_claims(entry, pod, cycle) if self.case["mode"] == "sequence-bind" else None
         if broken is not None:

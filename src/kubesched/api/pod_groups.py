@@ -71,6 +71,7 @@ class PodGroupSpec(Record, frozen=True):
     """v1alpha2 has a word, `Pod` or `PodGroup`; v1beta1 has `single: {}` or `all: {}`."""
     priority: int | None = None
     priority_class_name: str = ""
+    preemption_policy: str = ""
     resource_claims: tuple[PodResourceClaim, ...] = ()
 
 

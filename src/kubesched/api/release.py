@@ -100,6 +100,11 @@ class Release:
         139057, "a pod that is created with a nominated node counts there at once, even if it is gated"
     )
 
+    # -- figures ------------------------------------------------------------------------------------------------------
+    claims_by_owner: bool = _since(
+        140422, "claims that the scheduler creates are counted by their owner, in a series of another name"
+    )
+
 
 V1_36 = Release(name="1.36", version="1.36.4")
 _NEW = {one.name: True for one in fields(Release) if one.metadata}

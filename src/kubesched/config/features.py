@@ -72,6 +72,8 @@ class Features:
     """A group may be a gang: so many pods, or none."""
     group_preemption: bool = _gate("WorkloadAwarePreemption")
     """A group has a priority, and may be preempted only as a whole."""
+    group_preemption_policy: bool = _gate("PodGroupPreemptionPolicy")
+    """A group says whether it preempts, and its pods must agree."""
     group_topology: bool = _gate("TopologyAwareWorkloadScheduling")
     """The pods of a group may have to stay within a rack, a zone, or any such domain."""
     group_claims: bool = _gate("DRAWorkloadResourceClaims")

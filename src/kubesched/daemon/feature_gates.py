@@ -124,7 +124,6 @@ NOT_FOLLOWED = (
     "DRANodeAllocatableResources",
     "DRAOptionalNodeOperations",
     "InPlacePodVerticalScalingSchedulerPreemption",
-    "PodGroupPreemptionPolicy",
 )
 """Gates that are off by default, and that change what kube-scheduler does where they are turned on."""
 

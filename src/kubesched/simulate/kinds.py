@@ -150,12 +150,13 @@ def _kind_of(api_version: str, kind: str, workloads: bool) -> ReadAs | Mistake |
     found = (workloads and _WORKLOADS.get(kind)) or _KINDS.get(kind)
     if not found:
         return None
-    for resource in VERSIONS_BY_SERVER.get(found.resource, (found.resource,)):
+    versions = VERSIONS_BY_SERVER.get(found.resource, (found.resource,))
+    for resource in versions:
         if resource.api_version == api_version:
             return found._replace(resource=resource)
     if not _is_of_kubernetes(api_version):
         return None
-    served = found.resource.api_version
+    served = versions[0].api_version
     return Mistake("apiVersion", f"{api_version!r} has no kind {kind}; Kubernetes serves it as {served!r}")
 
 

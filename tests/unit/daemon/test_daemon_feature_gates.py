@@ -101,7 +101,8 @@ def test_turning_on_what_only_kube_scheduler_does_is_remarked_upon_once() -> Non
 
 def test_all_that_plugins_know_as_features_are_gates_with_the_same_defaults() -> None:
     gates = {gate: getattr(DEFAULT_FEATURES, name) for name, gate in GATES_BY_FIELD.items() if gate in GATES}
-    assert set(GATES_BY_FIELD.values()) - set(gates) == {"DRAFractionalCapacityRange"}, "which came with v1.37"
+    new = {"DRAFractionalCapacityRange", "PodGroupPreemptionPolicy"}
+    assert set(GATES_BY_FIELD.values()) - set(gates) == new, "which came with v1.37"
     assert gates == {gate: GATES[gate].default for gate in gates}
     assert not any(GATES[gate].locked for gate in gates)
 

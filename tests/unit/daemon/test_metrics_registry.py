@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.daemon.metric_values import value_of
 
+from kubesched.api.release import V1_37
 from kubesched.cel.values import show_double
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
@@ -72,10 +73,12 @@ def test_process_and_build_are_described() -> None:
 
 
 def test_every_series_says_how_stable_it_is_and_none_when_it_was_created() -> None:
-    registry = MetricsRegistry(EVERY_GATE)
-    for series in (*SCHEDULER, *CLIENT, *PROCESS):
-        registry.family(series.name).child(*("x" for _ in series.labels))
-    text = registry.exposed().decode()
+    text = ""
+    for gates in (EVERY_GATE, FeatureGates(release=V1_37)):
+        registry = MetricsRegistry(gates)
+        for series in (*SCHEDULER, *CLIENT, *PROCESS):
+            registry.family(series.name).child(*("x" for _ in series.labels))
+        text += registry.exposed().decode()
     for series in (*SCHEDULER, *CLIENT, *PROCESS):
         assert f"# HELP {series.name} [{series.stability}] " in text
     assert "_created" not in text
@@ -147,3 +150,10 @@ def test_client_and_queues_are_measured() -> None:
     assert value_of(registry, "rest_client_request_size_bytes_sum") == 200
     assert value_of(registry, "rest_client_response_size_bytes_sum", verb="POST") == 2000
     assert value_of(registry, "rest_client_response_size_bytes_count") == 1
+
+
+def test_claims_that_are_created_are_counted_under_the_name_that_the_release_has_for_it() -> None:
+    old, new = MetricsRegistry(FeatureGates()), MetricsRegistry(FeatureGates(release=V1_37))
+    names = ("scheduler_resourceclaim_creates_total", "dynamic_resource_allocation_resourceclaim_creates_total")
+    assert [old.family(name).is_there for name in names] == [True, False]
+    assert [new.family(name).is_there for name in names] == [False, True]

@@ -14,7 +14,9 @@ from tests.unit.scheduler.memory_cluster import Refusal
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.pod_groups import PodGroup
+from kubesched.api.release import V1_37
 from kubesched.api.workloads import BudgetSpec, BudgetStatus, PodDisruptionBudget
+from kubesched.config.features import Features
 from kubesched.testing import HOSTNAME, PodBuilder, make_node, make_pod
 
 RACK = "topology.kubernetes.io/rack"
@@ -48,6 +50,18 @@ def test_gang_evicts_what_is_in_its_way_and_takes_the_room() -> None:
     settle(world)
     assert world.bound("g") == ["g-0", "g-1"]
     assert sorted(world.cluster.evicted) == ["low-0", "low-1"]
+
+
+def test_a_group_that_never_preempts_evicts_nobody_where_groups_have_a_say_in_it() -> None:
+    by_group = Features.of({"GenericWorkload": True, "PodGroupPreemptionPolicy": True}, V1_37)
+    lesser = (running("low-0", "n0"), running("low-1", "n1"))
+    pods = [pod.never_preempting() for pod in urgent_pods("g", 2)]
+    world = GroupWorld(*nodes(2), *lesser, urgent("g", 2, preemption_policy="Never"), *pods, features=by_group)
+    world.try_all()
+    assert world.cluster.evicted == []
+    condition = world.condition("g")
+    assert condition is not None
+    assert "not eligible due to preemptionPolicy=Never" in condition.message
 
 
 def test_no_more_pods_are_evicted_than_are_in_the_way() -> None:

@@ -8,6 +8,7 @@ from tests.unit.scheduler.group_world import ALPHA, BETA, GroupWorld, make_gang,
 from tests.unit.scheduler.memory_cluster import Refusal
 from tests.unit.scheduler.world import names
 
+from kubesched.api.release import V1_37
 from kubesched.config.features import Features
 from kubesched.framework.decision import Decision
 from kubesched.framework.status import Status, unschedulable
@@ -249,7 +250,7 @@ def test_a_group_that_was_scheduled_once_stays_so_by_its_condition() -> None:
         ),
         (
             [make_pod("g-0").group("g"), make_pod("g-1").group("g").never_preempting()],
-            "all pods in a single pod group should have the same preemption policy, got PreemptLowerPriority and Never",
+            "all pods in a single pod group should have the same preemption policy, got Never and PreemptLowerPriority",
         ),
     ],
 )
@@ -261,6 +262,22 @@ def test_pods_that_contradict_each_other_are_told_so_and_tried_again(pods: list[
     assert (condition.reason, condition.message) == ("SchedulerError", said)
     assert said in {world.message("g-0"), world.message("g-1")}
     assert len(world.queue.error_backoff()) == 2
+
+
+BY_GROUP = Features.of({"GenericWorkload": True, "PodGroupPreemptionPolicy": True}, V1_37)
+
+
+def test_with_the_gate_the_policy_of_a_group_is_that_of_its_pods() -> None:
+    world = GroupWorld(
+        make_node("n0"), make_gang("g", 2, preemption_policy="Never"), *members("g", 2), features=BY_GROUP
+    )
+    world.try_all()
+    condition = world.condition("g")
+    assert condition is not None
+    assert condition.message == (
+        "all pods in a single pod group should have the same preemption policy as the pod group's preemption policy, "
+        "got PreemptLowerPriority and Never"
+    )
 
 
 # -- in the middle of things -------------------------------------------------------------------------------------------

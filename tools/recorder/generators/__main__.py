@@ -14,6 +14,7 @@ from tools.recorder.generators import (
     novelties,
     supplied_lives,
     tainted_devices,
+    variations,
 )
 from tools.recorder.generators.drawing import Draw
 
@@ -22,7 +23,8 @@ FAMILIES = {
     **{f"decisions/{name}": make for name, make in {**decisions.FAMILIES, **novelties.FAMILIES}.items()},
     **{f"decisions/{name}": make for name, make in {**capacities.FAMILIES, **tainted_devices.DECISIONS}.items()},
     **{f"queue/{name}": make for name, make in {**lives.FAMILIES, **supplied_lives.FAMILIES}.items()},
-    **{f"queue/{name}": make for name, make in tainted_devices.LIVES.items()},
+    **{f"queue/{name}": make for name, make in {**tainted_devices.LIVES, **variations.LIVES}.items()},
+    **{f"decisions/{name}": make for name, make in variations.DECISIONS.items()},
 }
 
 

@@ -11,11 +11,13 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
+	resourcedefaults "k8s.io/kubernetes/pkg/apis/resource/v1"
 )
 
 // recordingStart is the moment at which every recording begins.
@@ -64,10 +66,20 @@ func decode(given []byte) (objectKey, runtime.Object, error) {
 	if err := json.Unmarshal(given, obj); err != nil {
 		return objectKey{}, nil, fmt.Errorf("%s: %w", head.Kind, err)
 	}
-	if pod, ok := obj.(*v1.Pod); ok && pod.Spec.SchedulerName == "" {
-		corev1.SetObjectDefaults_Pod(pod) // no API server has seen it: every pod that one stores has a scheduler
-	}
+	fillIn(obj)
 	return objectKey{head.Kind, nameOf(obj)}, obj, nil
+}
+
+// fillIn gives an object what an API server does, if no API server has seen it.
+func fillIn(obj runtime.Object) {
+	switch obj := obj.(type) {
+	case *v1.Pod:
+		if obj.Spec.SchedulerName == "" { // every pod that is stored has one
+			corev1.SetObjectDefaults_Pod(obj)
+		}
+	case *resourcev1.ResourceClaim: // what is left out of requests is never stored so
+		resourcedefaults.SetObjectDefaults_ResourceClaim(obj)
+	}
 }
 
 func (a *apiServer) get(key objectKey) (runtime.Object, error) {

@@ -91,9 +91,19 @@ func one(record func([]byte) (any, error), given []byte) ([]byte, error) {
 	if known.Case == nil {
 		known.Case = given
 	}
-	result, err := record(known.Case)
+	result, err := survived(record, known.Case)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(recording{known.Case, result})
+}
+
+// survived is the result, or that kube-scheduler panics: objects that no API server accepts may bring it to that.
+func survived(record func([]byte) (any, error), given []byte) (result any, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			result = map[string]string{"panic": fmt.Sprint(reason)}
+		}
+	}()
+	return record(given)
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.api.kinds import POD_GROUPS, POD_GROUPS_BY_VERSION, Object
 
 _NEWER, _OLDER = POD_GROUPS_BY_VERSION[0].api_version, POD_GROUPS.api_version
-_MODES = {"Pod": {"single": {}}, "PodGroup": {"all": {}}}
+_MODES: dict[str, Object] = {"Pod": {"single": {}}, "PodGroup": {"all": {}}}
 
 
 def newer_group(group: Object) -> Object:

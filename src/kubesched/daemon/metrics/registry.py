@@ -296,8 +296,13 @@ class MetricsRegistry:
         return self._families[name]
 
     def _is_on(self, gate: str) -> bool:
-        """Without a gate, or with one that the release no longer has, since it was always on in the one before."""
-        return self._gates.get(gate, True)
+        """Without a gate, or with one that the release no longer has, since it was always on in the one before.
+
+        After the gate, a behaviour of releases that must be there, or with `!` must not.
+        """
+        gate, _, behaviour = gate.partition(" ")
+        wanted = not behaviour or getattr(self._gates.release, behaviour.lstrip("!")) != behaviour.startswith("!")
+        return wanted and self._gates.get(gate, True)
 
     def on_scrape(self, callback: Callable[[], None]) -> None:
         """To be called before every scrape, to bring up to date what is only counted then."""

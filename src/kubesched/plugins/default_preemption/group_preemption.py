@@ -47,7 +47,8 @@ def is_leaving_for_another(pod: Pod) -> bool:
 
 def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf) -> GroupRoom | Status:
     """The room that preemption would make, or why it would not help. The state is as before afterwards."""
-    if any(pod.spec.preemption_policy == "Never" for pod in pods):
+    by_group = state.features.group_preemption_policy
+    if "Never" in ((group.spec.preemption_policy,) if by_group else (pod.spec.preemption_policy for pod in pods)):
         return NEVER
     units = units_below(group_priority(group, pods, state.features), group, state)
     if not units:

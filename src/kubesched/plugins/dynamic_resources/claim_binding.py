@@ -91,6 +91,7 @@ def _conditions_of(device: AllocatedDevice, claim: ResourceClaim) -> dict[str, D
 
 
 _CREATED_CLAIMS = "scheduler_resourceclaim_creates_total"
+_CREATED_CLAIMS_BY_OWNER = "dynamic_resource_allocation_resourceclaim_creates_total"
 _AWAITED_DEVICES = "scheduler_dra_bindingconditions_allocations_total"
 _AWAITED_SECONDS = "scheduler_dra_bindingconditions_wait_duration_seconds"
 
@@ -225,7 +226,10 @@ class ClaimBinding:
             words = f"create claim for extended resources {claim.key}: {failure}"
             raise ClientError(failure.reason, words) from failure
         finally:
-            self._context.handle.count(_CREATED_CLAIMS, result)
+            if self._context.features.release.claims_by_owner:
+                self._context.handle.count(_CREATED_CLAIMS_BY_OWNER, result, "false", "", "Pod")
+            else:
+                self._context.handle.count(_CREATED_CLAIMS, result)
         return msgspec.convert(created, ResourceClaim)
 
     async def _name_in_pod(self, claim: ResourceClaim) -> None:

@@ -60,7 +60,7 @@ def mistake_in(group: PodGroup, pods: list[Pod], scheduled: Iterable[Pod], featu
         if name != other:
             return error(
                 "all pods in a single pod group should have the same .spec.schedulerName set, "
-                f'got: "{name}" and "{other}"'
+                f'got: "{other}" and "{name}"'
             )
     if group.is_alpha:  # there a group is tried in the order of its pods' priorities, whichever they are
         return None
@@ -71,10 +71,15 @@ def mistake_in(group: PodGroup, pods: list[Pod], scheduled: Iterable[Pod], featu
                 "all pods in a single pod group should have the same priority as the pod group's priority, "
                 f"got {pod.priority} and {priority}"
             )
-    policy = first.spec.preemption_policy or "PreemptLowerPriority"
+    by_group = features.group_preemption_policy
+    policy = (group.spec if by_group else first.spec).preemption_policy or _PREEMPTS
     for pod in everyone:
-        if (mine := pod.spec.preemption_policy or "PreemptLowerPriority") != policy:
-            return error(
-                f"all pods in a single pod group should have the same preemption policy, got {policy} and {mine}"
-            )
+        if (mine := pod.spec.preemption_policy or _PREEMPTS) != policy:
+            said = "all pods in a single pod group should have the same preemption policy"
+            if by_group:
+                return error(f"{said} as the pod group's preemption policy, got {mine} and {policy}")
+            return error(f"{said}, got {mine} and {policy}")
     return None
+
+
+_PREEMPTS = "PreemptLowerPriority"

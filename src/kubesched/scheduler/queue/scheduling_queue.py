@@ -231,9 +231,12 @@ class SchedulingQueue(QueuePlaces):
             self._in_flight.record(InFlightEvent(FORCED, Change(new=pod)))
 
     def open_gate(self, pod: Pod, plugin: str) -> bool:
-        """The plugin holds the pod back no more: events may wake it again. Whether the pod waits for one."""
+        """The plugin holds the pod back no more: events may wake it again. Whether the pod waits for one.
+
+        kube-scheduler does not look at the gate again before the next event that the plugin itself waits for.
+        """
         waiting = _pod(self._unschedulable.get(pod.key))
-        if waiting is not None and waiting.gating_plugin == plugin:
+        if waiting is not None and waiting.gating_plugin == plugin and self._skips_unschedulable:
             self._unschedulable.remove(waiting.key)
             waiting.gating_plugin = ""
             self._unschedulable.put(waiting)
