@@ -250,8 +250,9 @@ class Executor:
     async def _(self, operation: ReplaceScheduler) -> None:
         leading = self._scheduler
         await self._start()
-        await self._start_meter(operation.namespaces, {})
+        await self._scheduler.rest(_LONGEST_REST)
         await asyncio.to_thread(leading.end)
+        self._meter = Meter(self._scheduler, self._watch, operation.namespaces, {})
 
     @_do.register
     async def _(self, operation: ForgetHistory) -> None:
