@@ -20,7 +20,7 @@ from kubesched.ui.sources import observe_manifests
 from kubesched.ui.views import PageViews
 
 NODES, PODS, KINDS = 130_000, 500_000, 1000
-WAITING, GANG = 100_000, 10_000
+WAITING, WAITING_KINDS, GANG = 100_000, 50, 10_000
 DECIDED, WARM = 300, 20
 _FIRST, _NOWHERE, _PREEMPTING = 30, 30, 10
 _TOO_BIG = "21"

@@ -33,7 +33,7 @@ def largest_cluster(console: Console, rounds: int) -> dict[str, float]:
     tell("page", ms, bars.MEGA_PAGE_MS, "ms")
     tell("map", size, bars.MEGA_MAP_MB, "MB")
     del cluster
-    waiting = Waiting(mega.WAITING, nodes=mega.NODES)
+    waiting = Waiting(mega.WAITING, mega.WAITING_KINDS, mega.NODES)
     for what, event in (
         ("node label", waiting.node_label_changes),
         ("small node", waiting.small_node_comes),

@@ -84,6 +84,8 @@ def _brief(result: Result) -> str:
     return (
         f"{result.pods} pods, {result.pods_per_second:.0f}/s, {result.cpu_ms_per_pod:.3f} ms CPU/pod, "
         f"{result.attempts}, {result.rss_mb:.0f} MB, p50 {result.p50:.3f} s, p99 {result.p99:.3f} s"
+        f"{f', first binding after {result.first_seconds:.1f} s' if result.first_seconds else ''}"
+        f"{f' and {result.first_cpu_seconds:.1f} s of CPU' if result.first_seconds else ''}"
         f"{f', own watch cut {result.cuts} times' if result.cuts else ''}"
     )
 

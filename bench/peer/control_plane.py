@@ -122,6 +122,12 @@ class ControlPlane:
         self.api_server = self._running.enter_context(self._api_server())
         self._wait_for_api_server()
 
+    def forget_history(self) -> None:
+        """The API server starts again after etcd was compacted: no watch can go on from where it was."""
+        self.api_server.end()
+        self.compact()
+        self.start_api_server_again()
+
     def compact(self) -> None:
         """Have etcd forget all but the present, as it does of itself every few minutes."""
         url = f"http://127.0.0.1:{self._etcd_port}/v3/kv"

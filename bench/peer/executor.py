@@ -27,8 +27,10 @@ from bench.peer.operations import (
     CreatePodSets,
     CreateResourceDriver,
     DeletePods,
+    ForgetHistory,
     FreezeScheduler,
     Operation,
+    ReplaceScheduler,
     Sleep,
     StartCollectingMetrics,
     StartScheduler,
@@ -48,11 +50,19 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 class Executor:
     """One workload, one scheduler."""
 
-    def __init__(self, workload: Workload, api: Api, watch: PodWatch, start_scheduler: Callable[[], Scheduler]) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        api: Api,
+        watch: PodWatch,
+        start_scheduler: Callable[[], Scheduler],
+        forget_history: Callable[[], None],
+    ) -> None:
         self._workload = workload
         self._api = api
         self._watch = watch
         self._start_scheduler = start_scheduler
+        self._forget_history = forget_history
         self._load = Load(api, watch, workload.folder)
         self._waited_for: dict[str, int] = defaultdict(int)
         """Pods by namespace that a barrier has to wait for."""
@@ -64,13 +74,17 @@ class Executor:
     async def run(self) -> None:
         operations = self._workload.operations()
         if not any(isinstance(operation, StartScheduler) for operation in operations):
-            self._scheduler = await asyncio.to_thread(self._start_scheduler)
+            await self._start()
         try:
             for number, operation in enumerate(operations):
                 self._number = number
                 await self._do(operation)
         finally:
             await self._end_background()
+
+    async def _start(self) -> None:
+        self._scheduler = self._start_scheduler()
+        await asyncio.to_thread(self._scheduler.wait_until_ready)
 
     async def _end_background(self) -> None:
         for task in self._background:
@@ -214,8 +228,11 @@ class Executor:
 
     @_do.register
     async def _(self, operation: StartScheduler) -> None:
-        self._scheduler = await asyncio.to_thread(self._start_scheduler)
+        self._scheduler = self._start_scheduler()
         self._meter = Meter.from_birth(self._scheduler, self._watch, operation.namespaces)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(asyncio.to_thread(self._scheduler.wait_until_ready))
+            both.create_task(self._meter.note_first_binding())
 
     @_do.register
     async def _(self, operation: StopCollectingMetrics) -> None:
@@ -228,6 +245,18 @@ class Executor:
     @_do.register
     async def _(self, operation: ThawScheduler) -> None:
         self._scheduler.process.send_signal(signal.SIGCONT)
+
+    @_do.register
+    async def _(self, operation: ReplaceScheduler) -> None:
+        leading = self._scheduler
+        await self._start()
+        await self._scheduler.rest(_LONGEST_REST)
+        await asyncio.to_thread(leading.end)
+        self._meter = Meter(self._scheduler, self._watch, operation.namespaces, {})
+
+    @_do.register
+    async def _(self, operation: ForgetHistory) -> None:
+        await asyncio.to_thread(self._forget_history)
 
     @_do.register
     async def _(self, operation: CreateResourceDriver) -> None:

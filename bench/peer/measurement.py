@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -11,6 +12,9 @@ import msgspec
 
 from bench.peer.pods import PodWatch
 from bench.peer.schedulers import Scheduler
+
+_EVERY = 0.02
+"""Seconds between two looks at whether a pod is bound."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -34,6 +38,10 @@ class Result(msgspec.Struct, frozen=True):
     """Of the API server, etcd, controllers and whoever makes the load: no scheduler can be faster than they are."""
     cuts: int = 0
     """How often the API server cut the watch by which bindings are timed here: then latencies are too long."""
+    first_seconds: float = 0.0
+    """From the birth of the scheduler's process to the first binding, where it was born for the measurement."""
+    first_cpu_seconds: float = 0.0
+    """What it had used by then."""
 
     @property
     def pods_per_second(self) -> float:
@@ -52,23 +60,36 @@ class Meter:
     """Begins to measure when it is made."""
 
     def __init__(
-        self, scheduler: Scheduler, watch: PodWatch, namespaces: tuple[str, ...], selector: Mapping[str, str]
+        self,
+        scheduler: Scheduler,
+        watch: PodWatch,
+        namespaces: tuple[str, ...],
+        selector: Mapping[str, str],
+        *,
+        is_born: bool = False,
     ) -> None:
         self._scheduler = scheduler
         self._watch = watch
         self._namespaces = namespaces
         self._selector = selector
-        self._counted = scheduler.counted()
+        self._counted = scheduler.counted() if not is_born else Counter[str]()
         self._cpu = scheduler.cpu_seconds()
         self._others_cpu = scheduler.cpu_seconds_of_others()
-        self._since = time.monotonic()
+        self._since = self._began = time.monotonic()
+        self._first = 0.0, 0.0
 
     @classmethod
     def from_birth(cls, scheduler: Scheduler, watch: PodWatch, namespaces: tuple[str, ...]) -> Self:
         """Everything that a scheduler has done since its process began; time counts from the first binding."""
-        meter = cls(scheduler, watch, namespaces, {})
-        meter._counted, meter._cpu, meter._since = Counter(), 0.0, 0.0
+        meter = cls(scheduler, watch, namespaces, {}, is_born=True)
+        meter._cpu, meter._since = 0.0, 0.0
         return meter
+
+    async def note_first_binding(self) -> None:
+        """Wait for it."""
+        while not any(map(self._watch.count_bound, self._namespaces)):
+            await asyncio.sleep(_EVERY)
+        self._first = time.monotonic() - self._began, self._scheduler.cpu_seconds()
 
     def result(self) -> Result:
         """What has happened since."""
@@ -91,6 +112,8 @@ class Meter:
             p99=quantile(waits, 0.99),
             others_cpu_seconds=others_cpu,
             cuts=self._watch.cuts,
+            first_seconds=self._first[0],
+            first_cpu_seconds=self._first[1],
         )
 
 

@@ -149,6 +149,16 @@ class ThawScheduler(_Operation, frozen=True, kw_only=True, tag="thawScheduler"):
     """Not upstream's: it goes on."""
 
 
+class ReplaceScheduler(_Operation, frozen=True, kw_only=True, tag="replaceScheduler"):
+    """Not upstream's: another that stood by takes over from the one that leads, and what it does counts from then."""
+
+    namespaces: tuple[str, ...]
+
+
+class ForgetHistory(_Operation, frozen=True, kw_only=True, tag="forgetHistory"):
+    """Not upstream's: the API server starts anew and knows only the present, so every watch begins with a list."""
+
+
 class CreateResourceDriver(_Operation, frozen=True, kw_only=True, tag="createResourceDriver"):
     """A ResourceSlice for each node whose name matches."""
 
@@ -179,6 +189,8 @@ Operation: TypeAlias = (
     | StartScheduler
     | FreezeScheduler
     | ThawScheduler
+    | ReplaceScheduler
+    | ForgetHistory
     | CreateResourceDriver
     | AllocResourceClaims
 )

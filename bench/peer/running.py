@@ -49,9 +49,7 @@ def measure(workload: Workload, kind: str, settings: Settings) -> Result:
             tree = settings.tree if kind == KUBESCHED else None
             config = workload.scheduler_config
             scheduler = Scheduler(kind, plane, tree=tree, config=config, gates=gates, flags=settings.flags)
-            running.enter_context(scheduler)
-            scheduler.wait_until_ready()
-            return scheduler
+            return running.enter_context(scheduler)
 
         try:
             return uvloop.run(_perform(workload, plane, start, settings.timeout))
@@ -73,7 +71,7 @@ async def _perform(workload: Workload, plane: ControlPlane, start: Callable[[], 
     api = Api(plane.access)
     watch = PodWatch(api)
     watching = asyncio.create_task(watch.run())
-    executor = Executor(workload, api, watch, start)
+    executor = Executor(workload, api, watch, start, plane.forget_history)
     try:
         async with asyncio.timeout(timeout):
             await executor.run()

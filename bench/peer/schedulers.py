@@ -99,9 +99,12 @@ def _program(kind: str) -> list[str]:
 
 def _settings(kubeconfig: Path, config: Path | None) -> dict[str, Any]:
     settings: dict[str, Any] = yaml.safe_load(config.read_text()) if config else {}
-    return settings | {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000},
-        "leaderElection": {"leaderElect": False},
-    }
+    return (
+        {"leaderElection": {"leaderElect": False}}
+        | settings
+        | {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000},
+        }
+    )

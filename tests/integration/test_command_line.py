@@ -43,6 +43,16 @@ def test_version_loads_neither_the_engine_nor_the_questions() -> None:
     assert loaded_by("version") == sorted([*LIGHT, *(f"kubesched.{module}" for module in modules)])
 
 
+def test_explaining_files_loads_nothing_that_talks_to_a_cluster_or_makes_documents(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: pod}, spec: {containers: [{name: c, image: x}]}}"
+    file.write_text("{apiVersion: v1, kind: Node, metadata: {name: node}}\n---\n" + pod)
+    loaded = loaded_by("explain", "-f", str(file), "pod")
+    assert "kubesched.ask.explain" in loaded
+    needless = {"kubesched.kube.transport", "kubesched.ask.answers", "kubesched.ask.html", "kubesched.ask.what_if"}
+    assert needless.isdisjoint(loaded)
+
+
 def test_only_pages_of_html_import_what_makes_them() -> None:
     code = (
         "import sys; from kubesched.cli import compare, explain, simulate, what_if; sys.exit('jinja2' in sys.modules)"

@@ -5,19 +5,20 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kubesched.ask.sources.live import LiveCluster
 from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration
 from kubesched.ask.sources.snapshot import Snapshot, open_snapshot
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import progress_bar
 from kubesched.config import Duration
-from kubesched.kube.connection import as_kubectl
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
+
+if TYPE_CHECKING:
+    from kubesched.ask.sources.live import LiveCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -128,6 +129,9 @@ class ClusterSource:
         """None where files are meant."""
         if self.files:
             return None
+        from kubesched.ask.sources.live import LiveCluster
+        from kubesched.kube.connection import as_kubectl
+
         try:
             settings = as_kubectl(self._kubeconfig, self._context, os.environ)
         except ConnectionSettingsError as error:
@@ -167,7 +171,7 @@ class ClusterSource:
         opened = self._opened
         if opened is None:
             return None
-        if isinstance(opened, LiveCluster):
+        if not isinstance(opened, Snapshot):
             with progress_bar("Reading the cluster", every=1) as progress:
                 reading = opened.read(
                     workloads=workloads, custom=custom, progress=progress and (lambda count: progress(count, None))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
 from rich.text import Text
 
 from kubesched.api.pod import Pod
-from kubesched.ask.answers import ExplanationList, Skipped, answer
+from kubesched.ask.explain import ExplainedPod
 from kubesched.ask.explain import explain as explain_pod
-from kubesched.ask.html import explanation_page, pending_page
-from kubesched.ask.pending import pending_pods
+from kubesched.ask.pending import PendingPods, pending_pods
 from kubesched.ask.targets import find_pod, parsed
 from kubesched.cli.cluster_options import (
     TEXT,
@@ -61,7 +60,7 @@ def explain(
     any, all pending pods, or those of a namespace, are told in groups: what they lack, and what would place them.
     """
     asked, manifests = cluster_of(source, config_file, features, seed, more_files=pod_files)
-    out, skipped = console(), Skipped(manifests.skipped)
+    out = console()
     with plugin_errors_reported():
         if targets or pods or pod_files:
             found = [find_pod(asked, text, namespace or source.namespace) for text in (*targets, *pods)]
@@ -78,23 +77,34 @@ def explain(
             if output == TEXT:
                 print_pending(out, pending)
                 print_skipped(out, manifests.skipped)
-            elif output == "html":
-                click.echo(pending_page(pending, made=now_in_words()), nl=False)
             else:
-                print_plain(answer(pending, skipped), output)
+                _print_document(pending, manifests.skipped, output)
             return
-    if output == "html":
-        click.echo(explanation_page(answers, made=now_in_words()), nl=False)
-        return
     if output != TEXT:
-        documents = [answer(*each, skipped) for each in answers]
-        print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)
+        _print_document(answers, manifests.skipped, output)
         return
     for i, each in enumerate(answers):
         if i:
             out.print(Text(f"\n{'═' * out.width}\n"))
         ExplanationPrinter(out, each, nodes=all_nodes).print()
     print_skipped(out, manifests.skipped)
+
+
+def _print_document(found: PendingPods | list[ExplainedPod], skipped: Mapping[str, int], output: str) -> None:
+    """For programs and browsers. Text, which is asked for most, needs none of what is imported here."""
+    from kubesched.ask.answers import ExplanationList, Skipped, answer
+    from kubesched.ask.html import explanation_page, pending_page
+
+    if isinstance(found, PendingPods):
+        if output == "html":
+            click.echo(pending_page(found, made=now_in_words()), nl=False)
+        else:
+            print_plain(answer(found, Skipped(skipped)), output)
+    elif output == "html":
+        click.echo(explanation_page(found, made=now_in_words()), nl=False)
+    else:
+        documents = [answer(*each, Skipped(skipped)) for each in found]
+        print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)
 
 
 def _tell_refusals(cluster: ClusterModel, targets: Iterable[str], namespace: str) -> None:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import click
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from kubesched.cli.grid import STRONG, Cell, Grid, unbroken, wrap
@@ -109,6 +108,8 @@ def progress_bar(what: str, every: int = EVERY) -> Iterator[Callable[[int, int |
     if not console.is_terminal:
         yield None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(what, total=None)

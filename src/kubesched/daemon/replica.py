@@ -122,6 +122,7 @@ class Replica:
         if not await _done_before(self._stopping, self.watch.informers.catch_up()):
             return
         garbage.freeze()
+        garbage.keep_columns(self.scheduler.state.nodes.live_count)
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
         scheduling = asyncio.create_task(self.loop.run(), name="scheduling")
         stopped = asyncio.create_task(self._stopping.wait())

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kubesched.api.change import Change
@@ -34,12 +35,15 @@ class Work(NamedTuple):
 
 
 _NOTHING = Work(LONGEST / 5, "other", "nothing that took long by itself")
+_AWAY = "machine", "the thread had no processor, or waited for the disk"
 
 
 class Stalls(SchedulerListener):
     """Hears what the scheduler does, and ticks beside it."""
 
-    def __init__(self, registry: MetricsRegistry) -> None:
+    def __init__(self, registry: MetricsRegistry, cpu: Callable[[], float] = time.thread_time) -> None:
+        """`cpu` has the seconds that the thread has worked."""
+        self._cpu = cpu
         self._stalls = registry.family("kubesched_event_loop_stalls_total")
         self._longest = _NOTHING
 
@@ -74,14 +78,15 @@ class Stalls(SchedulerListener):
         gc.callbacks.append(collecting)
         try:
             while True:
-                self._longest, due = _NOTHING, now() + LONGEST
+                self._longest, due, worked = _NOTHING, now() + LONGEST, self._cpu()
                 await asyncio.sleep(LONGEST)
-                if max(now() - due, self._longest.seconds) > LONGEST:
-                    self._note(max(now() - due, self._longest.seconds))
+                stood = max(now() - due, self._longest.seconds)
+                if stood > LONGEST:
+                    self._note(stood, self._cpu() - worked)
         finally:
             gc.callbacks.remove(collecting)
 
-    def _note(self, seconds: float) -> None:
-        work = self._longest
-        self._stalls.child(work.sort).inc()
-        log.info("The event loop stood still", seconds=round(seconds, 3), culprit=work.sort, name=work.name)
+    def _note(self, seconds: float, worked: float) -> None:
+        sort, name = self._longest[1:] if worked > seconds / 2 else _AWAY
+        self._stalls.child(sort).inc()
+        log.info("The event loop stood still", seconds=round(seconds, 3), culprit=sort, name=name)

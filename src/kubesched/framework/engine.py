@@ -195,13 +195,15 @@ class Engine:
 
     def _repeat(self, known: Decision, decision: Decision, cycle: Cycle, profile: BoundProfile) -> None:
         """Decide as for a pod with the same signature. Post-filters that declare nothing are asked."""
-        cycle.skipped_filters = known.cycle.skipped_filters
+        cycle.skipped_filters, watch = known.cycle.skipped_filters, cycle.watch
         decision.outcome, decision.diagnosis, decision.trace = known.outcome, known.diagnosis, known.trace
-        cycle.lap("PreFilter")
-        cycle.lap("Filter")
+        if watch is not None:
+            watch.lap("PreFilter")
+            watch.lap("Filter")
         if not profile.undeclared:
             decision.post_filter, decision.post_filter_status = known.post_filter, known.post_filter_status
-            cycle.lap("PostFilter", known.post_filter_status)
+            if watch is not None:
+                watch.lap("PostFilter", known.post_filter_status)
             return
         answers = known.trace.post_filter_answers or {}
         declared = {name: answer for name, answer in answers.items() if name not in profile.undeclared}

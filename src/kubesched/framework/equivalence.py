@@ -234,7 +234,7 @@ class EquivalenceCache:
             if bound.plugin.score_reads.cluster is not Scope.NODE_OBJECT:
                 if not answer.in_range or not answer.is_signed:
                     return None
-                total += answer.scores * bound.weight
+                total += answer.scores if bound.weight == 1 else answer.scores * bound.weight
                 by_pods.append(bound)
                 continue
             if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE and answer.is_signed:

@@ -7,6 +7,7 @@ Python's own thresholds, a burst of 10,000 bindings took about a quarter more CP
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 
@@ -14,8 +15,11 @@ _YOUNG = 50_000
 """New containers before a collection, in the place of 700: a few milliseconds of work, tens of megabytes at most."""
 
 LARGE = 256 << 10
-"""Bytes. Columns of 32,000 nodes and more are that large, too; smaller ones are as fast to get as ever."""
-_M_MMAP_THRESHOLD = -3  # of malloc.h
+"""Bytes. Smaller buffers are as fast to get as ever."""
+_LARGEST_COLUMNS = 16 << 20
+_BYTES_PER_NODE = 16
+"""Of two columns of whole numbers: cpu and memory, which are worked with together."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 def collect_seldom() -> None:
@@ -37,8 +41,21 @@ def map_large_buffers() -> None:
     connections leave, new buffers begin beyond them, and a process that loses its connections again and again grows for
     a long time: docs/reliability.md has the figures.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    mallopt(_M_MMAP_THRESHOLD, LARGE)
+    _mallopt(_M_MMAP_THRESHOLD, LARGE)
+
+
+def keep_columns(nodes: int) -> None:
+    """Call it when it is known how many nodes there are. Where columns are small, nothing changes.
+
+    Columns of very many nodes are as large as those buffers, and some are made for every decision. Getting their pages
+    from the system each time takes three to eight times as long as deciding does. So there both come from the heap,
+    and it keeps what is freed.
+    """
+    if nodes * _BYTES_PER_NODE >= LARGE:
+        _mallopt(_M_MMAP_THRESHOLD, _LARGEST_COLUMNS)
+        _mallopt(_M_TRIM_THRESHOLD, 4 * _LARGEST_COLUMNS)
+
+
+def _mallopt(option: int, value: int) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(option, value)

@@ -1,14 +1,16 @@
-"""Large buffers have pages of their own, also after the first was freed."""
+"""Large buffers have pages of their own, also after the first was freed; not where columns are as large."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
 from itertools import takewhile
+from typing import Any
 
 import pytest
 
-from kubesched.scheduler.garbage import LARGE, map_large_buffers
+from kubesched.scheduler.garbage import LARGE, keep_columns, map_large_buffers
 
 _MOST_HOLES = 400
 """In the heap of this process, large enough for a buffer: those are filled first."""
@@ -20,8 +22,8 @@ class Mallinfo(ctypes.Structure):
     ]
 
 
-def test_large_buffers_are_mapped_although_one_of_them_was_freed() -> None:
-    """malloc's own rule is to map none of that size any more from then on."""
+@pytest.fixture
+def libc() -> Iterator[Any]:
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallinfo2"):
         pytest.skip(f"mallinfo2 is glibc's, from 2.33 on; not there on {sys.platform}")
@@ -29,6 +31,12 @@ def test_large_buffers_are_mapped_although_one_of_them_was_freed() -> None:
     libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     libc.free.restype, libc.free.argtypes = None, [ctypes.c_void_p]
     map_large_buffers()
+    yield libc
+    map_large_buffers()
+
+
+def test_large_buffers_are_mapped_although_one_of_them_was_freed(libc: Any) -> None:
+    """malloc's own rule is to map none of that size any more from then on."""
     held = []
 
     def mapped_by_one_more() -> int:
@@ -44,3 +52,13 @@ def test_large_buffers_are_mapped_although_one_of_them_was_freed() -> None:
     finally:
         for buffer in held:
             libc.free(buffer)
+
+
+@pytest.mark.parametrize(("nodes", "mapped"), [(5000, 1), (130_000, 0)])
+def test_columns_of_very_many_nodes_come_from_the_heap(libc: Any, nodes: int, mapped: int) -> None:
+    keep_columns(nodes)
+    before = libc.mallinfo2().hblks
+    column = libc.malloc(8 << 20)  # larger than any hole
+    after = libc.mallinfo2().hblks
+    libc.free(column)
+    assert after - before == mapped

@@ -26,11 +26,11 @@ Step = Callable[[Stalls], None]
 def watched(caplog: pytest.LogCaptureFixture) -> Callable[..., list[tuple[str, str]]]:
     """Steps of work, each with the event loop to itself: which stalls were counted, and what the log says of them."""
 
-    def run(*steps: Step) -> list[tuple[str, str]]:
+    def run(*steps: Step, worked: Callable[[], float] | None = None) -> list[tuple[str, str]]:
         registry = MetricsRegistry()
 
         async def take_turns() -> None:
-            stalls = Stalls(registry)
+            stalls = Stalls(registry, worked or virtual_time.now)
             ticking = asyncio.create_task(stalls.run())
             for step in steps:
                 await asyncio.sleep(1.01)
@@ -108,6 +108,11 @@ def test_garbage_collection_is_named(watched: Callable[..., object]) -> None:
 
 def test_what_nobody_measured_is_counted_as_well(watched: Callable[..., object]) -> None:
     assert watched(lambda _: virtual_time.work_for(0.3)) == [("other", "nothing that took long by itself")]
+
+
+def test_thread_that_did_not_run_blames_the_machine(watched: Callable[..., object]) -> None:
+    away = [("machine", "the thread had no processor, or waited for the disk")]
+    assert watched(decision(0.3), worked=lambda: 0.0) == away
 
 
 def test_short_work_and_long_waiting_are_no_stalls(watched: Callable[..., object]) -> None:

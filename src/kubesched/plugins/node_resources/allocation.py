@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.api.pod import Pod
-from kubesched.api.quantity import ZERO
-from kubesched.api.requests import Quantities, is_scalar, whole
+from kubesched.api.requests import is_scalar
 from kubesched.config.args import ResourceSpec
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeTotals
@@ -51,7 +49,7 @@ class Allocation:
     """Some resources. With `defaults`, cpu and memory are counted as scoring counts them."""
 
     def __init__(
-        self, resources: tuple[ResourceSpec, ...], requests: Callable[[Pod], Quantities], *, defaults: bool
+        self, resources: tuple[ResourceSpec, ...], requests: Callable[[Cycle], Mapping[str, int]], *, defaults: bool
     ) -> None:
         self._resources = resources
         self._requests = requests
@@ -86,8 +84,8 @@ class Allocation:
         return totals.scoring_requested if self._defaults else totals.requested
 
     def _request(self, cycle: Cycle) -> ScoredRequest:
-        asked = self._requests(cycle.pod)
-        amounts = {resource.name: whole(resource.name, asked.get(resource.name, ZERO)) for resource in self._resources}
+        asked = self._requests(cycle)
+        amounts = {resource.name: asked.get(resource.name, 0) for resource in self._resources}
         counting = [scored for scored in self._resources if amounts[scored.name] or not is_scalar(scored.name)]
         resources = tuple(
             ScoredResource(cycle.state.nodes.resource_id(resource.name), resource.weight, amounts[resource.name])

@@ -6,8 +6,6 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from kubesched.api.pod import Pod
-from kubesched.api.requests import Quantities, pod_requests
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeView
@@ -33,10 +31,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     ) -> None:
         super().__init__(args, context)
         args = args or NodeResourcesBalancedAllocationArgs()
-        self._pod_level = self.context.features.pod_level_resources
-        self._pod_level_resize = self.context.features.pod_level_resize
-        self._resize_by_pod = self.context.features.release.resize_by_pod
-        self._allocation = Allocation(args.resources, self._requests, defaults=False)
+        self._allocation = Allocation(args.resources, _requests, defaults=False)
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         # Pods that ask for nothing would all be drawn to the same node.
@@ -73,14 +68,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         scores = self.score(cycle, node.alone)
         return scores if isinstance(scores, int) else int(scores[0])
 
-    def _requests(self, pod: Pod) -> Quantities:
-        return pod_requests(
-            pod,
-            from_status=True,
-            pod_level=self._pod_level,
-            pod_level_resize=self._pod_level_resize,
-            resize_by_pod=self._resize_by_pod,
-        )
+
+def _requests(cycle: Cycle) -> dict[str, int]:
+    return {name: amount for name, amount, _ in cycle.facts.amounts}
 
 
 def _evenness_of_two(first: float, second: float) -> int:

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubesched.api.devices import DeviceClass
-from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.api.requests import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
     SCORING_DEFAULTS,
-    Quantities,
     amount_text,
     is_countable,
     is_extended,
@@ -278,9 +276,10 @@ def _insufficient(resource: str) -> str:
     return f"Insufficient {resource}"
 
 
-def _scoring_requests(pod: Pod) -> Quantities:
+def _scoring_requests(cycle: Cycle) -> dict[str, int]:
     """The scorer of kube-scheduler does not know of pod-level resources, though its filter does."""
-    return pod_requests(pod, pod_level=False, defaults=SCORING_DEFAULTS)
+    requests = pod_requests(cycle.pod, pod_level=False, defaults=SCORING_DEFAULTS)
+    return {name: whole(name, amount) for name, amount in requests.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,10 +56,13 @@ class _MeanPart:
         self._free = free
 
     def columns(self, used: Int64, offered: Int64, weights: Int64) -> Int64:
-        part = np.where(used > offered, 0, offered - used) if self._free else np.minimum(used, offered)
-        percent = part * MAX_NODE_SCORE
+        percent = offered - used if self._free else np.minimum(used, offered)
+        if self._free:
+            percent[used > offered] = 0
+        percent *= MAX_NODE_SCORE
         if len(weights) and offered.all():
-            return truncated_division(weights @ truncated_division(percent, offered), weights.sum())
+            total = np.einsum("i,ij->j", weights, truncated_division(percent, offered))  # `@` takes twice as long
+            return truncated_division(total, weights.sum())
         counts = offered != 0
         return _divided(weights @ (_divided(percent, offered) * counts), weights @ counts)
 
