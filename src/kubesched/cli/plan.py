@@ -70,7 +70,7 @@ def planning_options(command: F) -> F:
         with plugin_errors_reported():
             cluster, manifests = cluster_of(source, config_file, features, seed)
             observed_at = datetime.now(UTC).isoformat(timespec="seconds")
-            with _searching(effort, seed) as search:
+            with searching(effort, seed) as search:
                 found = make(cluster, search, observed_at)
         match output:
             case "json" | "yaml":
@@ -133,7 +133,7 @@ def moving_options(command: F) -> F:
 
 
 @contextmanager
-def _searching(effort: int, seed: int) -> Iterator[PlanSearch]:
+def searching(effort: int, seed: int) -> Iterator[PlanSearch]:
     """A search that says how far it is, and ends with the best so far at the first Ctrl-C."""
     interrupted: list[int] = []
 

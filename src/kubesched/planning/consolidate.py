@@ -98,6 +98,7 @@ def plan_consolidate(
     if goal.buy:
         field = _Field(cluster, rules, price, offers, field.bought(most, first))
         first = field.fewest(min(wanted, _NEAR * field.most().value))
+    search.bound = f"{'at most' if goal.save is None else 'at least'} {bound.value:.4g} {bound.unit}"
     with Oracle(field.cluster) as oracle:
         emptying = Emptying(oracle, field.packing, field.movable)
         found = UnitSearch(emptying, field.units, search)

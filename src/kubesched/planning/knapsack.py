@@ -85,10 +85,7 @@ class _Search:
     """One search over loads."""
 
     def __init__(self, worth: Float, requests: Int64, room: Int64, most: Int64) -> None:
-        self._worth = worth
-        self._requests = requests
-        self._room = room
-        self._most = most
+        self._worth, self._requests, self._room, self._most = worth, requests, room, most
 
     def run(self, relaxed: Float, prices: Float) -> tuple[Int64, float, float]:
         """The best load, its value and a bound, for these prices of one unit of each resource."""

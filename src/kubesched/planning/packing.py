@@ -70,8 +70,6 @@ class Packing:
     def fitting(self) -> Int64:
         """By kind and row: how many more of the kind alone a node takes now."""
         room = np.minimum(most_of(self.requests, self.free), np.maximum(self.per_node[:, None] - self.counts, 0))
-        single = self.per_node[:, None] == 1
-        room = np.where(single & (self.counts > 0), 0, room)
         return np.where(self.fits, room, 0)
 
     def taking(self) -> Int64:

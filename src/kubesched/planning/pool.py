@@ -14,10 +14,9 @@ import numpy as np
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.ask.output import counted
-from kubesched.planning.bins import Bins
 from kubesched.planning.checking import Draft, checked
 from kubesched.planning.columns import ColumnSearch
-from kubesched.planning.covers import Cover, Covered
+from kubesched.planning.covers import Bins, Cover, Covered, covered_by, pods_of
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.kinds import KindReader, PodKind, Problem, classes_of, free_of, most_of, resources_of
 from kubesched.planning.movable import Movable
@@ -125,6 +124,7 @@ def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, float, tuple[
         bins = first_fit_decreasing(market, t)
         if bins is not None:
             columns.add((t, counts.copy()) for counts in bins.counts)
+            columns.keep(covered_by(market.cover, bins))
             cost = len(bins.left) * each.price
             single = min(single, (cost, each.name)) if single is not None else (cost, each.name)
     columns.generate(_ROUNDS, gain=1e-4)
@@ -150,10 +150,11 @@ def plan_pool(
     if hopeless := _hopeless(market):
         return replace(plan, outcome=PlanOutcome.IMPOSSIBLE, reason="; ".join(hopeless))
     covered, least, single = cheapest(market, search)
-    buying = _Buying(cluster, market, search)
+    buying = _Buying(cluster, market)
     buying.carry_out(covered)
-    relaxed = (*RELAXED, "nodes that exist take none of the pods") if market.only_new else RELAXED
-    bound = PlanBound(least, UNIT, relaxed, PROOF)
+    if market.only_new:
+        plan = replace(plan, goal=f"{plan.goal}, none of which go to nodes that exist")
+    bound = PlanBound(least, UNIT, RELAXED, PROOF)
     by_key = {pod.key: pod for pod in ours}
     placements = [(by_key[key], node) for key, node in buying.placed.items()]
     draft = Draft([], list(buying.nodes()), placements, buying.new(), buying.asked, buying.refused)
@@ -162,6 +163,8 @@ def plan_pool(
     placed = {each.pod for each in plan.placements}
     waiting = tuple(pod.key for pod in ours if pod.key not in placed)
     reason = [f"first fit decreasing into {single[1]} alone costs {single[0]:,.3f}"] if single is not None else []
+    if search.was_cut:
+        reason.insert(0, "the search was interrupted")
     if waiting:
         reason.insert(0, f"{counted(len(waiting), 'pod')} found no place: what can be bought is limited")
     return replace(
@@ -190,10 +193,9 @@ def _hopeless(market: Market) -> list[str]:
 class _Buying:
     """The nodes of a cover, bought one after another, with pods on them as the engine agrees."""
 
-    def __init__(self, cluster: ClusterModel, market: Market, search: PlanSearch) -> None:
+    def __init__(self, cluster: ClusterModel, market: Market) -> None:
         self._cluster = cluster
         self._market = market
-        self._search = search
         self.bought: dict[str, int] = {}
         """The type of each node by its name."""
         self.placed: dict[str, str] = {}
@@ -201,23 +203,17 @@ class _Buying:
 
     def carry_out(self, covered: Covered) -> None:
         market, types = self._market, len(self._market.offers.types)
-        pods = [iter(kind.pods) for kind in market.kinds]
         rows = [iter(node_class.rows.tolist()) for node_class in market.existing.classes]
         refused: list[tuple[int, Pod]] = []
         with Oracle(self._cluster) as oracle:
-            for load in covered.loads:
+            for load, pods in zip(covered.loads, pods_of(covered, market.kinds)):
                 is_new = load.node_class < types
-                row = (
-                    self._buy(oracle, load.node_class)
-                    if is_new
-                    else next(rows[load.node_class - len(market.offers.types)])
-                )
-                for k in np.flatnonzero(load.counts).tolist():
-                    for _ in range(int(load.counts[k])):
-                        pod = next(pods[k])
-                        if not self._stands(oracle, pod, row if oracle.place(pod, row) else None):
-                            refused.append((k, pod))
-            left = [(k, pod) for k, rest in enumerate(pods) for pod in rest]
+                row = self._buy(oracle, load.node_class) if is_new else next(rows[load.node_class - types])
+                for k, pod in pods:
+                    if not self._stands(oracle, pod, row if oracle.place(pod, row) else None):
+                        refused.append((k, pod))
+            placed = covered.placed
+            left = [(k, pod) for k, kind in enumerate(market.kinds) for pod in kind.pods[placed[k] :]]
             for k, pod in (*refused, *left):
                 if not self._stands(oracle, pod, oracle.place_anywhere(pod, self._rows(oracle))):
                     self._alone(oracle, k, pod)

@@ -57,11 +57,11 @@ def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "")
     resource = _resource(problem)
     amounts = _amounts(problem, resource)
     most = upper_bound(problem, amounts)
-    search.tell(f"at most {most.value:,.10g} {resource}")
+    search.bound = f"at most {most.value:,.10g} {resource}"
     limited = within_domains(cluster, problem)
     packer = LevelPacker(limited, _values(problem, amounts), search)
     covered = packer.pack()
-    search.tell(f"{float(covered.placed @ amounts):,.10g} {resource} found, asking the engine")
+    search.report(f"{float(covered.placed @ amounts):,.10g} {resource} found, asking the engine")
     with Oracle(cluster) as oracle:
         placement = QueuePlacement(oracle, limited, search)
         placement.carry_out(covered)
@@ -113,9 +113,6 @@ def _apart_by(cluster: ClusterModel) -> Callable[[Pod], Apart]:
     return apart
 
 
-# -- values -----------------------------------------------------------------------------------------------------------
-
-
 def _resource(problem: Problem) -> str:
     """By which pods are valued: the extended resource that is asked for most, or cpu if there is none."""
     asked = problem.demand @ problem.requests
@@ -137,9 +134,6 @@ def _values(problem: Problem, amounts: Float) -> Float:
     others = (problem.requests / whole).sum(axis=1)
     values: Float = amounts + others * max(1.0, float(amounts @ problem.demand)) * 1e-3
     return values
-
-
-# -- the plan ---------------------------------------------------------------------------------------------------------
 
 
 def _others(queue: _Queue, problem: Problem, placed: Mapping[str, int]) -> list[Pod]:
