@@ -31,9 +31,9 @@ class QueuePlacement:
         """All pods of the loads, in the order of the queue; a gang is placed when the first of it is due."""
         problem, targets, due = self._problem, dict[str, int](), list[tuple[Pod, str]]()
         rows = [iter(node_class.rows.tolist()) for node_class in problem.classes]
-        for load, pods in zip(covered.loads, pods_of(covered, problem.kinds)):
-            targets |= dict.fromkeys((pod.key for _, pod in pods), next(rows[load.node_class]))
-            due += [(pod, gang_of_kind(problem.kinds[k])) for k, pod in pods]
+        for load, mine in zip(covered.loads, pods_of(covered, problem.kinds)):
+            targets |= dict.fromkeys((pod.key for _, pod in mine), next(rows[load.node_class]))
+            due += [(pod, gang_of_kind(problem.kinds[k])) for k, pod in mine]
         together: dict[str, list[Pod]] = {}
         for pod, gang in sorted(due, key=lambda each: -each[0].priority):
             together.setdefault(gang or pod.key, []).append(pod)
