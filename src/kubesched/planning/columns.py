@@ -132,6 +132,11 @@ class ColumnSearch:
         if bound > self.bound:
             self.bound, self._best_prices = bound, prices
 
+    def room_worth(self, node_class: int) -> Float:
+        """By resource, what the room of a node of the class is worth at the prices that proved the bound."""
+        prices = self.cover.penalty if self._best_prices is None else self._best_prices
+        return self._knapsacks[node_class].room_worth(prices)
+
     def _tell(self, cost: float) -> None:
         if self._report is not None:
             self._report(cost if self.best is None else self.best.cost, self.bound)

@@ -21,9 +21,12 @@ from kubesched.planning.plan import ShadowPrice
 from kubesched.planning.solver import INF, Program, SolverOutcome
 from kubesched.state.columns import Bool, Float, Int64
 
+WHOLE_PODS = "that a pod stands on one node"
+WHOLE_NODES = "that nodes are bought whole"
+COUPLING = "spread, affinity between pods, devices and volumes that are not bound yet"
 RELAXED = (
-    "pods can be divided between nodes",
-    "spread, affinity between pods, devices and volumes that are not bound yet",
+    WHOLE_PODS,
+    COUPLING,
     "disruption budgets that allow some, and the order of moves",
 )
 MOST_ARRIVALS = 120_000

@@ -67,10 +67,6 @@ class Emptying:
         """The pods that are elsewhere than at first."""
         return [pod for row, pods in self.on.items() for uid, pod in pods.items() if self.began[uid] != row]
 
-    @property
-    def move_count(self) -> int:
-        return sum(row != self.began[uid] for uid, row in self.at.items())
-
     def empty(self, rows: Iterable[int], avoid: Bool, pays: Callable[[], bool] = lambda: True) -> bool:
         """Whether all pods of these rows find others that are not closed, and that pays; if not, all is as it was.
 

@@ -35,7 +35,7 @@ class Knapsack:
     def __init__(self, requests: Int64, room: Int64, most: Int64) -> None:
         """`most` pods of each kind at most, by kind; `requests` by kind and resource."""
         self.kinds: Rows = np.flatnonzero(most > 0)
-        self._count = len(most)
+        self._count, self._resources = len(most), len(room)
         self._requests = requests[self.kinds]
         self._most = most[self.kinds]
         self._used = np.flatnonzero(((self._requests * self._most[:, None]).sum(axis=0) > room) & (room > 0))
@@ -61,6 +61,12 @@ class Knapsack:
         found, value, bound = search.run(relaxed[wanted], prices / np.maximum(self._room, 1))
         counts[self.kinds[wanted]] = found
         return BestLoad(counts, value, bound)
+
+    def room_worth(self, values: Float) -> Float:
+        """By resource, what the room is worth for these values of pods."""
+        worth = np.zeros(self._resources)
+        worth[self._used] = self._relaxed(values[self.kinds], self._most)[1]
+        return worth
 
     def _relaxed(self, worth: Float, limits: Int64) -> tuple[Float, Float]:
         """The knapsack of which parts of pods are taken, and what one more unit of each resource is worth to it."""
