@@ -135,7 +135,9 @@ class ColumnSearch:
     def room_worth(self, node_class: int) -> Float:
         """By resource, what the room of a node of the class is worth at the prices that proved the bound."""
         prices = self.cover.penalty if self._best_prices is None else self._best_prices
-        return self._knapsacks[node_class].room_worth(prices)
+        cover = self.cover
+        limits = np.where(cover.most[:, node_class] > 0, cover.demand, 0)
+        return Knapsack(cover.requests, cover.room[node_class], limits).room_worth(prices)
 
     def _tell(self, cost: float) -> None:
         if self._report is not None:
