@@ -10,7 +10,7 @@ from tests.browser.page import Page
 from tests.chromium import MISSING, WebDriver, console_errors
 from tests.shown_page import page_of
 
-from kubesched.testing import make_node, make_pod
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 from kubesched.ui.server import PageServer
 
 pytest.importorskip("highspy", reason="plans need HiGHS")
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.skipif(bool(MIS
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[PageServer]:
-    objects = (
+    objects: tuple[NodeBuilder | PodBuilder, ...] = (
         *(make_node(f"node-{i}").zone("ab"[i % 2]).capacity(cpu="4") for i in range(3)),
         make_pod("p").requests(cpu="1").owned_by("ReplicaSet", "r").on("node-0"),
         make_pod("q").requests(cpu="2").owned_by("ReplicaSet", "r").on("node-1"),

@@ -67,7 +67,7 @@ def planning_options(command: F) -> F:
         with plugin_errors_reported():
             cluster, manifests = cluster_of(source, config_file, features, seed)
             observed_at = datetime.now(UTC).isoformat(timespec="seconds")
-            with _searching(effort, seed) as search:
+            with searching(effort, seed) as search:
                 found = plan_for(cluster, question, search, namespace=namespace, prices=listed, observed_at=observed_at)
         match output:
             case "json" | "yaml":
@@ -127,7 +127,7 @@ prices_option = click.option(
 
 
 @contextmanager
-def _searching(effort: int, seed: int) -> Iterator[PlanSearch]:
+def searching(effort: int, seed: int) -> Iterator[PlanSearch]:
     """A search that says how far it is, and ends with the best so far at the first Ctrl-C."""
     interrupted: list[int] = []
 

@@ -120,7 +120,7 @@ def checked(cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, s
         failed = {pod.key for pod in sequencer.refused}
         if not failed:
             plan = replace(plan, moves=tuple(moves), placements=tuple(placements), nodes=tuple(draft.nodes))
-            search.tell(f"checking {len(moves)} moves in {plan.waves} waves")
+            search.report(f"checking {len(moves)} moves in {plan.waves} waves")
             done = execute(cluster, plan, nominate=True, new=draft.new, seed=search.seed)
             if done.is_as_planned:
                 return replace(plan, check=_free_check(cluster, plan, draft, search, done.seconds))

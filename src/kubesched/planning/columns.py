@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from kubesched.planning.bins import Bins
-from kubesched.planning.covers import Cover, Covered, NodeLoad, bins_of, cost_of, covered_by
+from kubesched.planning.covers import Bins, Cover, Covered, NodeLoad, bins_of, cost_of, covered_by
 from kubesched.planning.knapsack import Knapsack
 from kubesched.planning.solver import INF, Program, Solution
 from kubesched.state.columns import Float, Int64
@@ -59,8 +58,6 @@ class ColumnSearch:
     def suggest_prices(self, prices: Float) -> None:
         """Begin with these, by kind; the bound's program has good ones."""
         self._best_prices = np.clip(prices, 0, self.cover.penalty)
-
-    # -- columns ------------------------------------------------------------------------------------------------------
 
     def add(self, loads: Iterable[tuple[int, Int64]]) -> int:
         """Take these loads into account; how many were new."""
@@ -135,11 +132,16 @@ class ColumnSearch:
         if bound > self.bound:
             self.bound, self._best_prices = bound, prices
 
+    def room_worth(self, node_class: int) -> Float:
+        """By resource, what the room of a node of the class is worth at the prices that proved the bound."""
+        prices = self.cover.penalty if self._best_prices is None else self._best_prices
+        cover = self.cover
+        limits = np.where(cover.most[:, node_class] > 0, cover.demand, 0)
+        return Knapsack(cover.requests, cover.room[node_class], limits).room_worth(prices)
+
     def _tell(self, cost: float) -> None:
         if self._report is not None:
             self._report(cost if self.best is None else self.best.cost, self.bound)
-
-    # -- node by node -------------------------------------------------------------------------------------------------
 
     def start(self, placed: Float, weights: Float) -> None:
         """Begin with loads that best fit makes of what a relaxed solution has by kind and class, and of everything.
@@ -163,8 +165,6 @@ class ColumnSearch:
         covered = covered_by(self.cover, bins)
         self.add((load.node_class, load.counts) for load in covered.loads)
         self.keep(covered)
-
-    # -- whole columns ------------------------------------------------------------------------------------------------
 
     def dive(self, *, by_worth: bool = False, rounds: int = _DIVE_ROUNDS) -> Covered:
         """Fix whole columns, and generate again for what is left, until nothing is.

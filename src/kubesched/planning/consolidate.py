@@ -11,7 +11,7 @@ import numpy as np
 from kubesched.api.node import Node
 from kubesched.ask.output import listed
 from kubesched.planning.checking import Draft, checked
-from kubesched.planning.drain import RELAXED, Drained, Unit, fewest_moves, most_worth
+from kubesched.planning.drain import RELAXED, WHOLE_NODES, Drained, Unit, fewest_moves, most_worth
 from kubesched.planning.emptying import Emptying, PlanSearch
 from kubesched.planning.free import PROOF, UnitSearch, draft_of, planned_node
 from kubesched.planning.movable import Movable, MovingRules
@@ -84,7 +84,7 @@ def plan_consolidate(
     if not field.units:
         reasons = listed([f"{why} ({count})" for why, count in field.movable.reasons(field.movable.pods)], 3)
         return replace(plan, reason=f"no node can be emptied, as pods must stay: {reasons}")
-    relaxed = (*RELAXED, "parts of nodes can be bought") if goal.buy else RELAXED
+    relaxed = (*RELAXED, WHOLE_NODES) if goal.buy else RELAXED
     most = field.most()
     wanted = goal.save / 100 * cost if goal.save is not None else INF
     bound = PlanBound(most.value, "saved per hour", relaxed, PROOF, most.scarce)
@@ -98,6 +98,7 @@ def plan_consolidate(
     if goal.buy:
         field = _Field(cluster, rules, price, offers, field.bought(most, first))
         first = field.fewest(min(wanted, _NEAR * field.most().value))
+    search.bound = f"{'at most' if goal.save is None else 'at least'} {bound.value:.4g} {bound.unit}"
     with Oracle(field.cluster) as oracle:
         emptying = Emptying(oracle, field.packing, field.movable)
         found = UnitSearch(emptying, field.units, search)

@@ -21,9 +21,12 @@ from kubesched.planning.plan import ShadowPrice
 from kubesched.planning.solver import INF, Program, SolverOutcome
 from kubesched.state.columns import Bool, Float, Int64
 
+WHOLE_PODS = "that a pod stands on one node"
+WHOLE_NODES = "that nodes are bought whole"
+COUPLING = "spread, affinity between pods, devices and volumes that are not bound yet"
 RELAXED = (
-    "pods can be divided between nodes",
-    "spread, affinity between pods, devices and volumes that are not bound yet",
+    WHOLE_PODS,
+    COUPLING,
     "disruption budgets that allow some, and the order of moves",
 )
 MOST_ARRIVALS = 120_000
@@ -57,17 +60,11 @@ class Drained:
     scarce: tuple[ShadowPrice, ...] = ()
 
 
-def most_worth(packing: Packing, units: Sequence[Unit]) -> Drained:
-    """The most that emptied units can be worth, whatever is moved."""
-    return _most(packing, units, (), packing.live)
-
-
-def most_placed(packing: Packing, pods: Sequence[Pod], rows: Bool) -> Drained:
-    """The most of these pending pods that find room on the rows, while all movable pods find room anywhere."""
-    return _most(packing, (), pods, rows)
-
-
-def _most(packing: Packing, units: Sequence[Unit], pods: Sequence[Pod], rows: Bool) -> Drained:
+def most_worth(
+    packing: Packing, units: Sequence[Unit] = (), pods: Sequence[Pod] = (), rows: Bool | None = None
+) -> Drained:
+    """The most that emptied units can be worth, whatever is moved; each pending pod that finds room on rows is 1."""
+    rows = packing.live if rows is None else rows
     room, taking = packing.room, packing.taking()
     features = np.concatenate([_features(packing, room, taking), rows[:, None]], axis=1)
     classes, class_of = _classes(packing, features)
@@ -91,20 +88,19 @@ def _most(packing: Packing, units: Sequence[Unit], pods: Sequence[Pod], rows: Bo
     return Drained(solution.values[shares.start : shares.stop], solution.objective, scarce)
 
 
-def fewest_moves(packing: Packing, units: Sequence[Unit], wanted: float) -> Drained | None:
-    """The least number of moves after which emptied units are worth so much; None if that is impossible."""
-    return _fewest(packing, units, wanted, (), packing.live)
-
-
 def fewest_exchanges(packing: Packing, pods: Sequence[Pod], rows: Bool) -> float | None:
     """The least number of moves after which these pending pods have room on the rows; None if that is impossible."""
-    if most_placed(packing, pods, rows).value < len(pods) - _TINY * len(pods):
+    if most_worth(packing, pods=pods, rows=rows).value < len(pods) - _TINY * len(pods):
         return None
-    found = _fewest(packing, (), 0.0, pods, rows)
+    found = fewest_moves(packing, (), 0.0, pods, rows)
     return None if found is None else max(0.0, found.value)
 
 
-def _fewest(packing: Packing, units: Sequence[Unit], wanted: float, pods: Sequence[Pod], rows: Bool) -> Drained | None:
+def fewest_moves(
+    packing: Packing, units: Sequence[Unit], wanted: float, pods: Sequence[Pod] = (), rows: Bool | None = None
+) -> Drained | None:
+    """The least number of moves after which emptied units are worth so much; None if that is impossible."""
+    rows = packing.live if rows is None else rows
     is_new = packing.counts.sum(axis=1) == 0
     fitting = np.where(is_new[:, None] & ~rows, 0, packing.fitting())
     pooled = int(np.count_nonzero(fitting)) > MOST_ARRIVALS

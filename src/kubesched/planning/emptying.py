@@ -23,13 +23,19 @@ class PlanSearch:
     """How a search goes on: what it tells, and when it has to end. Work is counted, not timed."""
 
     tell: Callable[[str], None] = lambda text: None
-    """Takes what is best so far, in words."""
+    """Takes what is best so far and the bound, in words."""
     is_over: Callable[[], bool] = lambda: False
     """Whether whoever asked has had enough: the best so far is the answer."""
     effort: int = 200
     """How many neighbourhoods are tried at most."""
     seed: int = 0
+    bound: str = field(default="", init=False)
+    """What no plan can do better than, in words, once it is known."""
     was_cut: bool = field(default=False, init=False)
+
+    def report(self, best: str) -> None:
+        """This is the best so far."""
+        self.tell(f"{best}; {self.bound}" if self.bound else best)
 
     def goes_on(self) -> bool:
         self.was_cut = self.was_cut or self.is_over()
@@ -60,10 +66,6 @@ class Emptying:
     def moved(self) -> list[Pod]:
         """The pods that are elsewhere than at first."""
         return [pod for row, pods in self.on.items() for uid, pod in pods.items() if self.began[uid] != row]
-
-    @property
-    def move_count(self) -> int:
-        return sum(row != self.began[uid] for uid, row in self.at.items())
 
     def empty(self, rows: Iterable[int], avoid: Bool, pays: Callable[[], bool] = lambda: True) -> bool:
         """Whether all pods of these rows find others that are not closed, and that pays; if not, all is as it was.

@@ -99,8 +99,6 @@ class WaveOperation:
             self._awaited.remove(pod.uid)
             self._go_on()
 
-    # -- wave by wave -------------------------------------------------------------------------------------------------
-
     def _start(self) -> None:
         pods = self._simulation.objects(Pod)
         self._budgets = BudgetTracker(self._simulation.objects(PodDisruptionBudget), pods)

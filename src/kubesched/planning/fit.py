@@ -12,9 +12,10 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.ask.output import counted
 from kubesched.planning.checking import Draft, checked
-from kubesched.planning.drain import RELAXED, fewest_exchanges, most_placed
+from kubesched.planning.drain import RELAXED, fewest_exchanges, most_worth
 from kubesched.planning.emptying import Emptying, PlanSearch
 from kubesched.planning.free import PROOF
+from kubesched.planning.gangs import domains_of
 from kubesched.planning.movable import Movable, MovingRules
 from kubesched.planning.oracle import Oracle
 from kubesched.planning.packing import Packing
@@ -44,7 +45,7 @@ def plan_fit(
     bounds = [fewest_exchanges(packing, pods, rows) for _, rows in domains]
     possible = [(value, *domain) for value, domain in zip(bounds, domains) if value is not None]
     if not possible:
-        shares = most_placed(packing, pods, np.logical_or.reduce([rows for _, rows in domains]))
+        shares = most_worth(packing, pods=pods, rows=np.logical_or.reduce([rows for _, rows in domains]))
         where = f" in one {domains[0][0].partition('=')[0]}" if len(domains) > 1 else ""
         scarce = ", ".join(f"{each.what} {each.share:.0%}" for each in shares.scarce[:3])
         most = PlanBound(math.floor(shares.value + 1e-6), "pods", RELAXED, PROOF, shares.scarce)
@@ -52,6 +53,7 @@ def plan_fit(
         reason = f"whatever is moved, at most {most.value:g} of them find room{where}; {why}"
         return replace(plan, reason=reason, bound=most)
     bound = PlanBound(math.ceil(min(each[0] for each in possible) - 1e-4), "moves", RELAXED, PROOF)
+    search.bound = f"at least {bound.value:g} moves"
     best: Draft | None = None
     for value, _, rows in sorted(possible, key=lambda each: each[0]):
         if best is not None and (len(best.moves) <= math.ceil(value - 1e-4) or not search.goes_on()):
@@ -59,7 +61,7 @@ def plan_fit(
         found = _Fitting(cluster, movable, pods, rows).run()
         if found is not None and (best is None or len(found.moves) < len(best.moves)):
             best = found
-            search.tell(f"{len(best.moves)} moves")
+            search.report(f"{len(best.moves)} moves")
     if best is None:
         reason = "no way was found; whether there is one is open"
         return replace(plan, outcome=PlanOutcome.UNCHANGED, reason=reason, bound=bound)
@@ -80,15 +82,7 @@ def _domains(cluster: ClusterModel, pods: Sequence[Pod]) -> Iterator[tuple[str, 
         yield "", live.copy()
         return
     key = constraints.topology[0].key
-    values: dict[str, list[int]] = {}
-    for row in np.flatnonzero(live).tolist():
-        value = nodes.node(row).metadata.labels.get(key)
-        if value is not None:
-            values.setdefault(value, []).append(row)
-    for value, rows in sorted(values.items()):
-        column = np.zeros_like(live)
-        column[rows] = True
-        yield f"{key}={value}", column
+    yield from ((f"{key}={value}", rows) for value, rows in domains_of(cluster, key).items())
 
 
 class _Fitting:

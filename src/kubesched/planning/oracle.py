@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -26,7 +25,7 @@ Choose = Callable[[Bool], int]
 """Takes the rows that fit, and returns the one to take."""
 
 
-class Oracle:
+class Oracle(AbstractContextManager["Oracle"]):
     """A cluster on which pods are taken off and placed for as long as the `with` block lasts."""
 
     def __init__(self, cluster: ClusterModel) -> None:
@@ -38,9 +37,6 @@ class Oracle:
         self._trial = Trial(cluster)
         self._taken_off: set[str] = set()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -49,8 +45,6 @@ class Oracle:
     def trying(self) -> AbstractContextManager[Callable[[], None]]:
         """What is done within the block is undone at its end, unless what it yields is called before."""
         return self._trial.part()
-
-    # -- rows ---------------------------------------------------------------------------------------------------------
 
     def row(self, node: str) -> int:
         return self._nodes.row_of[node]
@@ -72,8 +66,6 @@ class Oracle:
             if isinstance(obj, Node):
                 rows.append(self.row(obj.name))
         return rows
-
-    # -- pods ---------------------------------------------------------------------------------------------------------
 
     def take_off(self, pod: Pod) -> Pod:
         """The pod as if it had not been placed yet; whatever it held is free."""

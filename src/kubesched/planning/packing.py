@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Packing:
         """`more` are pending pods that are to be placed, too."""
         nodes = cluster.state.nodes
         self.live: Bool = nodes.live[: nodes.size].copy()
-        pods = [*movable.all, *more]
+        pods = [*chain.from_iterable(movable.pods.values()), *more]
         self.kinds: tuple[PodKind, ...] = KindReader(cluster).kinds_of(map(without_node, pods))
         self.resources = resources_of(self.kinds)
         self.requests = requests_of(self.kinds, self.resources)
@@ -70,8 +71,6 @@ class Packing:
     def fitting(self) -> Int64:
         """By kind and row: how many more of the kind alone a node takes now."""
         room = np.minimum(most_of(self.requests, self.free), np.maximum(self.per_node[:, None] - self.counts, 0))
-        single = self.per_node[:, None] == 1
-        room = np.where(single & (self.counts > 0), 0, room)
         return np.where(self.fits, room, 0)
 
     def taking(self) -> Int64:

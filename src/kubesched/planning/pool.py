@@ -14,27 +14,24 @@ import numpy as np
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.ask.output import counted
-from kubesched.planning.bins import Bins
 from kubesched.planning.checking import Draft, checked
 from kubesched.planning.columns import ColumnSearch
-from kubesched.planning.covers import Cover, Covered
+from kubesched.planning.covers import Bins, Cover, Covered, covered_by, pods_of
+from kubesched.planning.drain import COUPLING, WHOLE_NODES
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.kinds import KindReader, PodKind, Problem, classes_of, free_of, most_of, resources_of
 from kubesched.planning.movable import Movable
 from kubesched.planning.offers import Offers
 from kubesched.planning.oracle import Oracle
-from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlannedNode, PlanOutcome
+from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlannedNode, PlanOutcome, ShadowPrice
 from kubesched.planning.prices import InstanceType, PriceList
-from kubesched.planning.scarcity import kind_name, lacking
+from kubesched.planning.scarcity import SMALLEST_SHARE, lacking, resource_name
 from kubesched.planning.solver import INF
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.columns import Bool, Float, Int64
 
-RELAXED = (
-    "spread, affinity between pods, devices, and volumes without a node are left out",
-    "parts of nodes can be bought",
-)
-PROOF = "Farley's bound: prices of pods at which no load of any node is worth more than the node"
+RELAXED = (COUPLING, WHOLE_NODES)
+PROOF = "bound of Farley: prices of pods at which no load of any node is worth more than the node"
 UNIT = "per hour"
 _MOST_EXISTING = 100
 """So many classes of nodes that exist are taken into account; more of them are left as they are."""
@@ -113,7 +110,7 @@ def first_fit_decreasing(market: Market, t: int) -> Bins | None:
     return bins if len(bins.left) <= cover.nodes[t] else None
 
 
-def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, float, tuple[float, str] | None]:
+def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, PlanBound, tuple[float, str] | None]:
     """The cheapest cover found, what none can cost less than, and the cost of the best single type with its name."""
 
     def report(cost: float, bound: float) -> None:
@@ -125,6 +122,7 @@ def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, float, tuple[
         bins = first_fit_decreasing(market, t)
         if bins is not None:
             columns.add((t, counts.copy()) for counts in bins.counts)
+            columns.keep(covered_by(market.cover, bins))
             cost = len(bins.left) * each.price
             single = min(single, (cost, each.name)) if single is not None else (cost, each.name)
     columns.generate(_ROUNDS, gain=1e-4)
@@ -135,7 +133,21 @@ def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, float, tuple[
             break
         columns.dive(by_worth=by_worth, rounds=rounds)
     assert columns.best is not None
-    return columns.best, max(columns.bound, 0.0), single
+    bound = PlanBound(max(columns.bound, 0.0), UNIT, RELAXED, PROOF, _scarce(market, columns))
+    return columns.best, bound, single
+
+
+def _scarce(market: Market, columns: ColumnSearch) -> tuple[ShadowPrice, ...]:
+    """Which room of the nodes that are bought pays for them, at the prices that prove the bound."""
+    assert columns.best is not None
+    worth = Counter[str]()
+    for c, number in Counter(load.node_class for load in columns.best.loads).items():
+        if c < len(market.offers.types):
+            for r, value in enumerate(columns.room_worth(c)):
+                worth[f"{resource_name(market.resources[r])} on {market.offers.types[c].name}"] += number * value
+    total = max(sum(worth.values()), 1e-12)
+    shares = [ShadowPrice(what, round(value / total, 4)) for what, value in worth.most_common()]
+    return tuple(each for each in shares if each.share >= SMALLEST_SHARE)
 
 
 def plan_pool(
@@ -149,11 +161,11 @@ def plan_pool(
     market = market_of(cluster, ours, prices.types)
     if hopeless := _hopeless(market):
         return replace(plan, outcome=PlanOutcome.IMPOSSIBLE, reason="; ".join(hopeless))
-    covered, least, single = cheapest(market, search)
-    buying = _Buying(cluster, market, search)
+    covered, bound, single = cheapest(market, search)
+    buying = _Buying(cluster, market)
     buying.carry_out(covered)
-    relaxed = (*RELAXED, "nodes that exist take none of the pods") if market.only_new else RELAXED
-    bound = PlanBound(least, UNIT, relaxed, PROOF)
+    if market.only_new:
+        plan = replace(plan, goal=f"{plan.goal}, none of which go to nodes that exist")
     by_key = {pod.key: pod for pod in ours}
     placements = [(by_key[key], node) for key, node in buying.placed.items()]
     draft = Draft([], list(buying.nodes()), placements, buying.new(), buying.asked, buying.refused)
@@ -162,6 +174,8 @@ def plan_pool(
     placed = {each.pod for each in plan.placements}
     waiting = tuple(pod.key for pod in ours if pod.key not in placed)
     reason = [f"first fit decreasing into {single[1]} alone costs {single[0]:,.3f}"] if single is not None else []
+    if search.was_cut:
+        reason.insert(0, "the search was interrupted")
     if waiting:
         reason.insert(0, f"{counted(len(waiting), 'pod')} found no place: what can be bought is limited")
     return replace(
@@ -183,17 +197,17 @@ def _hopeless(market: Market) -> list[str]:
         if cover.most[k].any():
             continue
         short = lacking(market.resources, cover.requests[k], cover.room[:types])
-        lines.append(f"{kind_name(kind)}: no type of node that it may go to has {' and '.join(short)}")
+        name = kind.pods[0].key + (f" and {counted(len(kind.pods) - 1, 'other')}" if len(kind.pods) > 1 else "")
+        lines.append(f"{name}: no type of node that it may go to has {' and '.join(short)}")
     return lines
 
 
 class _Buying:
     """The nodes of a cover, bought one after another, with pods on them as the engine agrees."""
 
-    def __init__(self, cluster: ClusterModel, market: Market, search: PlanSearch) -> None:
+    def __init__(self, cluster: ClusterModel, market: Market) -> None:
         self._cluster = cluster
         self._market = market
-        self._search = search
         self.bought: dict[str, int] = {}
         """The type of each node by its name."""
         self.placed: dict[str, str] = {}
@@ -201,23 +215,17 @@ class _Buying:
 
     def carry_out(self, covered: Covered) -> None:
         market, types = self._market, len(self._market.offers.types)
-        pods = [iter(kind.pods) for kind in market.kinds]
         rows = [iter(node_class.rows.tolist()) for node_class in market.existing.classes]
         refused: list[tuple[int, Pod]] = []
         with Oracle(self._cluster) as oracle:
-            for load in covered.loads:
+            for load, pods in zip(covered.loads, pods_of(covered, market.kinds)):
                 is_new = load.node_class < types
-                row = (
-                    self._buy(oracle, load.node_class)
-                    if is_new
-                    else next(rows[load.node_class - len(market.offers.types)])
-                )
-                for k in np.flatnonzero(load.counts).tolist():
-                    for _ in range(int(load.counts[k])):
-                        pod = next(pods[k])
-                        if not self._stands(oracle, pod, row if oracle.place(pod, row) else None):
-                            refused.append((k, pod))
-            left = [(k, pod) for k, rest in enumerate(pods) for pod in rest]
+                row = self._buy(oracle, load.node_class) if is_new else next(rows[load.node_class - types])
+                for k, pod in pods:
+                    if not self._stands(oracle, pod, row if oracle.place(pod, row) else None):
+                        refused.append((k, pod))
+            placed = covered.placed
+            left = [(k, pod) for k, kind in enumerate(market.kinds) for pod in kind.pods[placed[k] :]]
             for k, pod in (*refused, *left):
                 if not self._stands(oracle, pod, oracle.place_anywhere(pod, self._rows(oracle))):
                     self._alone(oracle, k, pod)

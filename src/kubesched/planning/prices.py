@@ -90,9 +90,6 @@ def price_list(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> PriceList:
     return PriceList(tuple(_in_pools(priced, pools)) if pools else tuple(priced))
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
 def _entries(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         with open(file, encoding="utf-8") as opened:
@@ -165,9 +162,6 @@ def _number(value: Any, what: str, mistakes: list[str]) -> float | None:
     if not 0 <= number < float("inf"):
         mistakes.append(f"{what}: expected a number of at least 0, got {value!r}")
     return number
-
-
-# -- Karpenter --------------------------------------------------------------------------------------------------------
 
 
 def _in_pools(types: Sequence[InstanceType], pools: Sequence[Mapping[str, Any]]) -> Iterator[InstanceType]:

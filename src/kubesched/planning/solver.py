@@ -43,7 +43,6 @@ class SolverOutcome(Enum):
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
-    UNBOUNDED = "unbounded"
     STOPPED = "stopped"
     """The limits of work were reached; there may be values all the same."""
 
@@ -142,7 +141,6 @@ class Program:
         outcome = {
             states.kOptimal: SolverOutcome.OPTIMAL,
             states.kInfeasible: SolverOutcome.INFEASIBLE,
-            states.kUnbounded: SolverOutcome.UNBOUNDED,
             states.kModelEmpty: SolverOutcome.OPTIMAL,
         }.get(status, SolverOutcome.STOPPED)
         is_feasible = info.primal_solution_status == 2 or outcome is SolverOutcome.OPTIMAL

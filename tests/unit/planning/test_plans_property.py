@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from msgspec.structs import replace
 from tests.random_clusters import random_cluster
 
 from kubesched.api.pod import Pod
@@ -13,6 +16,9 @@ from kubesched.planning.fit import plan_fit
 from kubesched.planning.free import FreeGoal, plan_free
 from kubesched.planning.movable import Movable, MovingRules
 from kubesched.planning.plan import NodeFate, Plan, PlanOutcome
+from kubesched.planning.pool import plan_pool
+from kubesched.planning.prices import InstanceType, PriceList
+from kubesched.planning.queue import plan_queue
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_pod
 
@@ -73,6 +79,52 @@ def test_pending_pods_fit_as_planned(seed: int) -> None:
         assert {placement.pod for placement in plan.placements} == {pod.key for pod in pods}
         assert plan.bound is not None
         assert plan.bound.value <= plan.value
+
+
+@pytest.mark.parametrize("seed", range(300, 340))
+def test_queues_are_placed_as_planned(seed: int) -> None:
+    """Half of what runs waits, and some more."""
+    filled = random_cluster(seed)
+    rng = random.Random(seed)
+    objects = [
+        replace(obj, spec=replace(obj.spec, node_name=""))
+        if isinstance(obj, Pod) and not obj.spec.volumes and not obj.spec.resource_claims and rng.random() < 0.5
+        else obj
+        for obj in filled.objects()
+    ]
+    more = [make_pod(f"more-{i}").requests(cpu=str(rng.randint(1, 4))).build() for i in range(6)]
+    cluster = ClusterModel([*objects, *more], filled.configuration, seed=seed)
+    waiting = {pod.key for pod in cluster.pending()}
+    plan = plan_queue(cluster, search())
+    assert {each.pod for each in plan.placements} <= waiting
+    if plan.check is not None:
+        done = execute(cluster, plan, nominate=True)
+        assert done.is_as_planned, done
+    assert plan.bound is None or plan.value <= plan.bound.value + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(340, 360))
+def test_nodes_that_are_bought_run_what_waits(seed: int) -> None:
+    rng = random.Random(seed)
+    pods = [make_pod(f"more-{i}").requests(cpu=str(rng.randint(1, 6))).build() for i in range(8)]
+    cluster = random_cluster(seed, more=pods)
+    amounts = {"cpu": "7", "memory": "16Gi", "pods": "20"}
+    types = InstanceType("a", amounts, 1.0, {}), InstanceType("b", {**amounts, "cpu": "16"}, 2.0, {})
+    plan = plan_pool(cluster, cluster.pending(), PriceList(types), search())
+    assert plan.outcome is PlanOutcome.FOUND
+    assert {each.pod for each in plan.placements} == {pod.key for pod in pods}
+    assert plan.bound is not None
+    assert plan.bound.value <= plan.value + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(90, 110))
+def test_search_that_is_interrupted_ends_with_what_executes(seed: int) -> None:
+    cluster, left = random_cluster(seed), iter(range(1 + seed % 3))
+    cut = PlanSearch(is_over=lambda: next(left, None) is None)
+    plan = plan_consolidate(cluster, ConsolidateGoal(), PRICES, RULES, cut)
+    if plan.outcome is PlanOutcome.PARTIAL:
+        assert "the search was interrupted" in plan.reason
+        assert_executes(plan, cluster)
 
 
 @pytest.mark.parametrize("seed", range(400, 460))

@@ -11,13 +11,13 @@ from tests.unit.ui.observing import service_of, still
 from kubesched.planning.plan import PlanOutcome
 from kubesched.planning.question import PlanQuestion
 from kubesched.serve.plans import plan_now
-from kubesched.testing import make_node, make_pod
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 from kubesched.ui.model.plan import PlanView, plan_view
 from kubesched.ui.views import PageViews
 
 pytest.importorskip("highspy", reason="plans need HiGHS")
 
-CLUSTER = (
+CLUSTER: tuple[NodeBuilder | PodBuilder, ...] = (
     *(make_node(f"node-{i}").zone("ab"[i % 2]).capacity(cpu="4") for i in range(3)),
     make_pod("p").requests(cpu="1").owned_by("ReplicaSet", "r").on("node-0"),
     make_pod("q").requests(cpu="2").owned_by("ReplicaSet", "r").on("node-1"),
