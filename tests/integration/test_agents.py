@@ -150,7 +150,7 @@ def test_a_question_that_takes_too_long_ends(sandbox: Sandbox) -> None:
         assert found.is_error
         assert "took longer than" in said_in(found)
 
-    talk(sandbox, conversation, "--question-timeout", "10ms")
+    talk(sandbox, conversation, "--question-timeout", "1ms")
 
 
 def test_over_http_only_the_token_lets_in_and_nothing_is_written(sandbox: Sandbox) -> None:
