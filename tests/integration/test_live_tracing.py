@@ -29,6 +29,12 @@ HEADER = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n"
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spans are sent at once, rather than every five seconds."""
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+
+
 @pytest.fixture
 def receiver() -> Iterator[OtlpReceiver]:
     receiver = OtlpReceiver()

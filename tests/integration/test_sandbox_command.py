@@ -169,15 +169,17 @@ def test_every_attempt_is_traced_to_an_otlp_receiver_and_a_group_is_linked_with_
         path, headers = f"{server}/apis/batch/v1/namespaces/default/jobs", {"Content-Type": "application/json"}
         urllib.request.urlopen(urllib.request.Request(path, job, headers), timeout=60).close()
 
-        def named(name: str) -> list[Any]:
-            return [span for span in list(receiver.spans) if span.name == name]
+        def ended(name: str, outcome: str) -> list[Any]:
+            """The spans of that name and outcome: a first attempt may come before all nodes are there."""
+            roots = [span for span in list(receiver.spans) if span.name == name]
+            return [span for span in roots if attributes_of(span)["kubesched.outcome"] == outcome]
 
-        wait_until(lambda: len(named("SchedulePod")) >= 2 and named("SchedulePodGroup"), "the traces")
+        wait_until(lambda: len(ended("SchedulePod", "bound")) == 2, "both pods bound")
+        wait_until(lambda: ended("SchedulePodGroup", "scheduled"), "their group scheduled")
         box.send_signal(signal.SIGTERM)
         assert box.wait(120) == 0
     receiver.stop()
-    group = next(span for span in named("SchedulePodGroup") if attributes_of(span)["kubesched.outcome"] == "scheduled")
-    bound = [span for span in named("SchedulePod") if attributes_of(span)["kubesched.outcome"] == "bound"]
+    [group], bound = ended("SchedulePodGroup", "scheduled"), ended("SchedulePod", "bound")
     assert {link.span_id for link in group.links} == {span.span_id for span in bound}
     assert [[link.span_id for link in span.links] for span in bound] == [[group.span_id]] * 2
     # A sandbox may bind within the time below which a plugin has no span of its own.

@@ -12,7 +12,7 @@ ROLE_API = "rbac.authorization.k8s.io/v1"
 SYSTEM = "kube-system"
 FOLLOWED = ("list", "watch")
 STEPS = {
-    "ask": "questions to the cluster: explain, place, what-if, capacity, snapshot, serve, ui, mcp, check",
+    "ask": "questions to the cluster: explain, place, what-if, capacity, plan, check, snapshot, serve, ui, mcp",
     "shadow": "kubesched run --shadow: look on, and write nothing",
     "run": "kubesched run: schedule",
 }
@@ -40,13 +40,12 @@ _WRITTEN = (
     Right("", "pods/status", ("patch",)),
     Right("", "persistentvolumes", ("get", "patch")),
     Right("", "persistentvolumeclaims", ("get", "patch")),
-    Right("", "events", ("create",)),
     Right("events.k8s.io", "events", ("create", "patch")),
     Right("resource.k8s.io", "resourceclaims", ("get", "create", "update", "patch", "delete")),
-    Right("resource.k8s.io", "resourceclaims/status", ("update", "patch")),
-    Right("resource.k8s.io", "resourceclaims/binding", ("update", "patch")),
+    Right("resource.k8s.io", "resourceclaims/status", ("patch",)),
+    Right("resource.k8s.io", "resourceclaims/binding", ("patch",)),
 )
-"""`get` is for when an answer to a write got lost."""
+"""`get` is for when an answer to a write got lost; `resourceclaims/binding` is asked for by a write of their status."""
 _PROXY = Right("", "pods/proxy", ("get",))
 """To find the configuration of the scheduler in charge. Without it --config has to be given."""
 

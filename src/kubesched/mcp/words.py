@@ -107,7 +107,7 @@ def _what_if(it: Document) -> Iterator[str]:
 
 def _plan(it: Document) -> Iterator[str]:
     reason = f": {it['reason']}" if it.get("reason") else ""
-    yield f"To {it['goal']}: {it['outcome']}{reason}."
+    yield f"{it['goal'][:1].upper()}{it['goal'][1:]}: {it['outcome']}{reason}."
     fates: dict[str, int] = {}
     for node in it["nodes"]:
         fates[node["fate"]] = fates.get(node["fate"], 0) + node["count"]
@@ -120,7 +120,7 @@ def _plan(it: Document) -> Iterator[str]:
     if done:
         yield f"{', '.join(done)}{f' (free then: {listed(names)})' if names else ''}."
     bound = it.get("bound")
-    if bound:
+    if bound and it["outcome"] == "found":
         yield f"It comes to {it['value']:.6g} {bound['unit']}; no plan does better than {bound['value']:.6g}."
     if "costBefore" in it and "costAfter" in it:
         yield f"An hour costs {it['costBefore']:.4g} before, {it['costAfter']:.4g} after."

@@ -32,8 +32,13 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+def all_blocks(page: Path) -> list[tuple[str, str]]:
+    """Their languages and texts, in the order of the page."""
+    return [(block["language"], block["text"]) for block in _BLOCK.finditer(page.read_text())]
+
+
 def blocks(page: Path, language: str) -> list[str]:
-    return [block["text"] for block in _BLOCK.finditer(page.read_text()) if block["language"] == language]
+    return [text for its_language, text in all_blocks(page) if its_language == language]
 
 
 def spans(page: Path) -> list[str]:

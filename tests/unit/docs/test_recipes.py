@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.unit.docs.pages import ROOT, blocks
+from tests.unit.docs.pages import ROOT, all_blocks
 
 from kubesched.cli.main import main
 
@@ -17,10 +17,10 @@ PAGES = [ROOT / "docs" / "readiness.md", *sorted((ROOT / "docs" / "recipes").glo
 _PART = re.compile(r"^\$ ", re.MULTILINE)
 
 
-def commands(page: Path) -> list[tuple[str, str]]:
-    """Every command with what it prints, up to a line of dots."""
-    parts = (part for text in blocks(page, "console") for part in _PART.split(text)[1:])
-    return [(line, shown.partition("...\n")[0]) for line, _, shown in (part.partition("\n") for part in parts)]
+def commands(text: str) -> list[tuple[str, str]]:
+    """Every command of a block with what it prints, up to a line of dots."""
+    parts = (part.partition("\n") for part in _PART.split(text)[1:])
+    return [(line, shown.partition("...\n")[0]) for line, _, shown in parts]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -28,17 +28,24 @@ def test_every_command_prints_what_the_page_shows(page: Path, tmp_path: Path, mo
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "110")
-    found = commands(page)
-    assert found or blocks(page, "python"), "a recipe shows something that runs"
-    for line, shown in found:
-        call, _, file = line.replace("\\\n", " ").partition(" > ")
-        name, *arguments = shlex.split(call)
-        assert name == "kubesched"
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code in (0, 1), f"{line}\n{result.output}"
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        assert result.stdout.startswith(shown), f"{line}\n{result.stdout}"
-        if file:
-            Path(file).write_text(result.stdout)
-    for text in blocks(page, "python"):
-        exec(compile(text, page.name, "exec"), {"__name__": "recipe"})
+    run = 0
+    for language, text in all_blocks(page):
+        if language == "python":
+            exec(compile(text, page.name, "exec"), {"__name__": "recipe"})
+            run += 1
+        for line, shown in commands(text) if language == "console" else ():
+            run_command(line, shown)
+            run += 1
+    assert run, "a recipe shows something that runs"
+
+
+def run_command(line: str, shown: str) -> None:
+    call, _, file = line.partition(" > ")
+    name, *arguments = shlex.split(call)
+    assert name == "kubesched"
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code in (0, 1), f"{line}\n{result.output}"
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.stdout.startswith(shown), f"{line}\n{result.stdout}"
+    if file:
+        Path(file).write_text(result.stdout)
