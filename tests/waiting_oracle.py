@@ -58,8 +58,8 @@ def _is_waiting(pod: Pod, fresh: GroupWorld) -> bool:
 def _is_behind_nominee(key: str, fresh: GroupWorld) -> bool:
     """Whether a node that was kept for another pod is free for this one, since that one found another node."""
     pods = fresh.cluster.pods
-    kept = {pod.status.nominated_node_name for pod in pods.values() if pod.spec.node_name}
-    return _decision(pods[key], fresh).node in kept
+    bound = [(pod.spec.node_name, pod.status.nominated_node_name) for pod in pods.values() if pod.spec.node_name]
+    return _decision(pods[key], fresh).node in {nominated for node, nominated in bound if nominated != node}
 
 
 def _may_evict(pod: Pod, world: GroupWorld) -> bool:
