@@ -12,7 +12,6 @@ from tools.recorder.building import MissingError, files_of_release, source_tree
 from tools.recorder.generators.__main__ import FAMILIES
 from tools.recorder.generators.drawing import Draw
 
-
 DRAWN = [name for name in sorted(FAMILIES) if "/varied-" not in name]
 
 
