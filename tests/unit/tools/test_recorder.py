@@ -12,14 +12,16 @@ from tools.recorder.building import MissingError, files_of_release, source_tree
 from tools.recorder.generators.__main__ import FAMILIES
 from tools.recorder.generators.drawing import Draw
 
+DRAWN = [name for name in sorted(FAMILIES) if "/varied-" not in name]
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+
+@pytest.mark.parametrize("family", [*DRAWN, "decisions/varied-basics", "queue/varied-gates"])
 def test_seed_gives_the_same_case_again_and_another_one_another(family: str) -> None:
     first, again, other = (json.dumps(FAMILIES[family](Draw(seed))) for seed in ("1", "1", "2"))
     assert first == again != other
 
 
-@pytest.mark.parametrize("family", [name for name in sorted(FAMILIES) if name.startswith("queue/")])
+@pytest.mark.parametrize("family", [name for name in DRAWN if name.startswith("queue/")])
 def test_lives_change_only_what_they_have_made(family: str) -> None:
     made = FAMILIES[family](Draw("1"))
     known = {each["metadata"]["name"] for each in made["objects"]}

@@ -17,6 +17,7 @@ CONSEQUENCES = {
     "DaemonSet": "pods that it has not created yet are missing",
     "Deployment": "pods that it has not created yet are missing",
     "DeviceClass": "pods that ask for devices are said to fit nowhere",
+    "DeviceTaintRule": "devices that a rule keeps pods from look free",
     "Job": "pods that it has not created yet are missing",
     "Namespace": "namespace selectors of pod affinity match no namespace by its labels",
     "PersistentVolume": "pods with bound claims are said to fit nowhere",
