@@ -80,7 +80,7 @@ MEGA_US = {
 """CPU of a decision on 130,000 nodes with 500,000 placed pods of 1,000 kinds."""
 MEGA_STATE_MB, MEGA_EVENT_MS, MEGA_GANG_SECONDS = 1200, 5, 1.5
 """Memory of that state, an event of a node with 100,000 pods waiting, and a gang of 10,000 pods."""
-MEGA_EXPLAIN_MS, MEGA_PAGE_MS, MEGA_MAP_MB = 2000, 2000, 15
+MEGA_EXPLAIN_MS, MEGA_PAGE_MS, MEGA_MAP_MB = 6000, 2000, 15
 """A question about one pod, and what a page asks for first."""
 
 GANG_MS = {1000: 100, 100: 15}

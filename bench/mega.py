@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -87,8 +88,7 @@ class MegaCluster:
     def explaining(self) -> Iterator[tuple[str, float]]:
         """CPU milliseconds of an explanation, by kind of pod."""
         for kind, cpu, priority in (("fits", "1", 0), ("too-big", _TOO_BIG, 0), ("urgent", _TOO_BIG, 100)):
-            pod = self._wanting(cpu, priority=priority)
-            yield kind, cpu_us(lambda pod=pod: explain(self._cluster, pod, with_remedies=False)) / 1000
+            yield kind, cpu_us(partial(self._explain, self._wanting(cpu, priority=priority))) / 1000
 
     def page(self) -> tuple[float, float]:
         """CPU milliseconds of what a page asks for first, its map of all nodes, and megabytes of it."""
@@ -99,6 +99,9 @@ class MegaCluster:
             made.append(msgspec.json.encode((views.about(), views.map.whole(clusters.ZONE))))
 
         return cpu_us(run) / 1000, len(made[0]) / 1e6
+
+    def _explain(self, pod: Pod) -> None:
+        assert explain(self._cluster, pod, with_remedies=False).explanation.pod
 
     def _preempt(self, pods: list[Pod]) -> None:
         for pod in pods:

@@ -29,6 +29,8 @@ _BYTES_OF_LARGE_KEYS = 1 << 20
 _FEW = 4
 """Up to so many rows are asked about one at a time, where a plugin can: NumPy takes longer to start than to work."""
 
+_PASSES, _TRUE = np.int32(0), np.True_
+
 
 class FilterAnswer:
     """The rejection ids of one filter on all rows."""
@@ -43,11 +45,17 @@ class FilterAnswer:
         self.rejections = rejections
         self.passes: Bool = ids == 0
         self.rejected_count = len(ids) - int(np.count_nonzero(self.passes))
-        """How many rows are rejected; while it is 0 the columns need not be looked at."""
+        """How many rows are rejected; while it is 0 the columns need not be looked at, and take no memory."""
+        if not self.rejected_count:
+            self.ids, self.passes = np.broadcast_to(_PASSES, len(ids)), np.broadcast_to(_TRUE, len(ids))
 
     def repair(self, rows: list[int], ids: list[int]) -> None:
         for row, rejection_id in zip(rows, ids):
             passed = rejection_id == 0
+            if not self.rejected_count:
+                if passed:
+                    continue
+                self.ids, self.passes = np.zeros(len(self.ids), np.int32), np.ones(len(self.ids), np.bool_)
             self.rejected_count += int(self.passes[row]) - passed
             self.ids[row] = rejection_id
             self.passes[row] = passed

@@ -60,6 +60,7 @@ def event(seconds: float) -> Step:
 def decision(seconds: float, *, detailed: bool = False) -> Step:
     def decide(stalls: Stalls) -> None:
         attempt = pop_pod(World(make_pod("slow")).scheduler)
+        assert attempt is not None
         attempt.watch = Stopwatch(virtual_time.now, is_detailed=detailed)
         attempt.watch.lap("PreFilter")
         if detailed:
@@ -123,6 +124,7 @@ def test_short_work_and_long_waiting_are_no_stalls(watched: Callable[..., object
 def test_attempt_that_waited_between_two_turns_did_not_hold_up_anybody(watched: Callable[..., object]) -> None:
     def decide(stalls: Stalls) -> None:
         attempt = pop_pod(World(make_pod("slow")).scheduler)
+        assert attempt is not None
         attempt.watch = Stopwatch(lambda: virtual_time.now() - 7)
         attempt.watch.started -= 5
         attempt.watch.restart()
