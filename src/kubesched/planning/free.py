@@ -104,14 +104,14 @@ class UnitSearch:
             unit = self._left[i]
             if self.worth >= wanted - _EPSILON or shares[i] < least or not self._search.goes_on():
                 break
-            if most_moves is not None and len(emptying.moved) + moves[list(unit.rows)].sum() > most_moves:
+            if most_moves is not None and emptying.move_count + moves[list(unit.rows)].sum() > most_moves:
                 continue
             if unit.is_new and unit in self._unused():
                 continue
             tried.add(i)
             if emptying.empty(unit.rows, avoid, partial(self._gains, self.worth, unit)):
                 self.done.append(unit)
-                self._search.report(f"{len(self.done)} emptied with {len(emptying.moved)} moves")
+                self._search.report(f"{len(self.done)} emptied with {emptying.move_count} moves")
         self._left = [unit for i, unit in enumerate(self._left) if i not in tried]
 
     def _gains(self, before: float, unit: Unit) -> bool:
