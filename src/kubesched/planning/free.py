@@ -171,9 +171,7 @@ def plan_free(
     first = fewest_moves(packing, units, goal.count) if most.value >= goal.count - _EPSILON else None
     if first is None:
         bound = PlanBound(math.floor(most.value + _EPSILON), "nodes", RELAXED, PROOF, most.scarce)
-        reason = (
-            f"however pods are moved, at most {bound.value:g} can be emptied; scarce: {in_words(most.scarce)}"
-        )
+        reason = f"however pods are moved, at most {bound.value:g} can be emptied; scarce: {in_words(most.scarce)}"
         return replace(plan, reason=reason, bound=bound)
     bound = PlanBound(math.ceil(first.value - 1e-4), "moves", RELAXED, PROOF, most.scarce)
     if goal.most_moves is not None and bound.value > goal.most_moves:
