@@ -15,7 +15,7 @@ from kubesched.planning.drain import RELAXED, WHOLE_NODES, Drained, Unit, fewest
 from kubesched.planning.emptying import Emptying, PlanSearch
 from kubesched.planning.free import PROOF, UnitSearch, draft_of, planned_node
 from kubesched.planning.movable import Movable, MovingRules
-from kubesched.planning.offers import Offers
+from kubesched.planning.offers import NodeOffers
 from kubesched.planning.oracle import Oracle
 from kubesched.planning.packing import Packing
 from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlanError, PlanOutcome, in_words
@@ -75,7 +75,7 @@ def plan_consolidate(
 ) -> Plan:
     """The nodes that can go, for the most money or the fewest moves. Raises PlanError."""
     price = prices_of(cluster, prices)
-    offers = Offers.to(cluster, goal.buy)
+    offers = NodeOffers.to(cluster, goal.buy)
     field = _Field(cluster, rules, price, offers)
     cost = float(price.sum())
     plan = Plan(str(goal), PlanOutcome.IMPOSSIBLE, cost_before=cost, cost_after=cost, observed_at=observed_at)
@@ -116,7 +116,7 @@ class _Field:
     """Nodes that can be emptied, and some that can be bought: those are there as empty nodes, at their price."""
 
     def __init__(
-        self, cluster: ClusterModel, rules: MovingRules, price: Float, offers: Offers, counts: Sequence[int] = ()
+        self, cluster: ClusterModel, rules: MovingRules, price: Float, offers: NodeOffers, counts: Sequence[int] = ()
     ) -> None:
         """Without `counts`, how many there are of each type, one stands for as many as can be bought."""
         self._offers = offers

@@ -16,7 +16,7 @@ from kubesched.planning.execution import execute
 from kubesched.planning.fit import plan_fit
 from kubesched.planning.free import FreeGoal, plan_free
 from kubesched.planning.movable import Movable, MovingRules
-from kubesched.planning.offers import Offers
+from kubesched.planning.offers import NodeOffers
 from kubesched.planning.plan import NodeFate, Plan, PlanOutcome
 from kubesched.planning.pool import plan_pool
 from kubesched.planning.prices import InstanceType, PriceList
@@ -153,7 +153,7 @@ def test_nodes_are_replaced_as_planned(seed: int) -> None:
     plan = plan_consolidate(cluster, ConsolidateGoal(None, types), PRICES, RULES, search())
     if plan.outcome not in (PlanOutcome.FOUND, PlanOutcome.PARTIAL):
         return
-    offers, zone_of = Offers.to(cluster, types), {each.name: i for i, each in enumerate(types)}
+    offers, zone_of = NodeOffers.to(cluster, types), {each.name: i for i, each in enumerate(types)}
     added = [each.name for each in plan.nodes_that_are(NodeFate.ADDED)]
     new = [obj for name in added for obj in offers.objects(zone_of[name.rpartition("-")[0]], name)]
     done = execute(cluster, plan, nominate=True, new=new)
