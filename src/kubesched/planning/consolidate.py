@@ -15,10 +15,10 @@ from kubesched.planning.drain import RELAXED, WHOLE_NODES, Drained, Unit, fewest
 from kubesched.planning.emptying import Emptying, PlanSearch
 from kubesched.planning.free import PROOF, UnitSearch, draft_of, planned_node
 from kubesched.planning.movable import Movable, MovingRules
-from kubesched.planning.offers import Offers
+from kubesched.planning.offers import NodeOffers
 from kubesched.planning.oracle import Oracle
 from kubesched.planning.packing import Packing
-from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlanError, PlanOutcome
+from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlanError, PlanOutcome, in_words
 from kubesched.planning.prices import InstanceType
 from kubesched.planning.solver import INF
 from kubesched.simulate.cluster import ClusterModel
@@ -26,8 +26,6 @@ from kubesched.simulate.nodes import INSTANCE_TYPE
 from kubesched.state.columns import Float
 
 COLUMN_PROOF = "linear program over loads for whole nodes, with the bound of Farley and Lagrange"
-_FREE = 1e-6
-"""A new node that costs nothing counts so much."""
 _DEARER = 1.001
 """A new node counts so many times its price in a search: where it is as good as another, the other stays."""
 _NEAR = 0.97
@@ -77,7 +75,7 @@ def plan_consolidate(
 ) -> Plan:
     """The nodes that can go, for the most money or the fewest moves. Raises PlanError."""
     price = prices_of(cluster, prices)
-    offers = Offers.to(cluster, goal.buy)
+    offers = NodeOffers.to(cluster, goal.buy)
     field = _Field(cluster, rules, price, offers)
     cost = float(price.sum())
     plan = Plan(str(goal), PlanOutcome.IMPOSSIBLE, cost_before=cost, cost_after=cost, observed_at=observed_at)
@@ -91,6 +89,7 @@ def plan_consolidate(
     if goal.save is not None and wanted > most.value + 1e-9 * cost:
         share = 100 * most.value / cost if cost else 0.0
         reason = f"whatever is moved, at most {most.value:.4g} an hour can be saved, {share:.1f}%"
+        reason += f"; scarce: {in_words(most.scarce)}"
         return replace(plan, reason=reason, bound=bound)
     first = field.fewest(min(wanted, _NEAR * most.value))
     if goal.save is not None and first is not None:
@@ -117,18 +116,13 @@ class _Field:
     """Nodes that can be emptied, and some that can be bought: those are there as empty nodes, at their price."""
 
     def __init__(
-        self,
-        cluster: ClusterModel,
-        rules: MovingRules,
-        price: Float,
-        offers: Offers,
-        counts: Sequence[int] | None = None,
+        self, cluster: ClusterModel, rules: MovingRules, price: Float, offers: NodeOffers, counts: Sequence[int] = ()
     ) -> None:
         """Without `counts`, how many there are of each type, one stands for as many as can be bought."""
         self._offers = offers
         self.types: dict[str, int] = {}
         """By name of a node that can be bought."""
-        for t, number in enumerate([1] * len(offers.types) if counts is None else counts):
+        for t, number in enumerate(counts or [1] * len(offers.types)):
             for _ in range(number):
                 self.types[offers.new_name(t, {*self.types, *cluster.state.nodes.row_of})] = t
         new = [obj for name, t in self.types.items() for obj in offers.objects(t, name)]
@@ -142,9 +136,9 @@ class _Field:
         for name, t in self.types.items() if self.units else ():
             each = offers.types[t]
             most = INF if each.most is None else each.most
-            worth, most = (each.price, most) if counts is None else (each.price * _DEARER, 1.0)
+            worth, most = (each.price * _DEARER, 1.0) if counts else (each.price, most)
             self.prices[name] = each.price
-            self.units.append(Unit(name, (rows[name],), max(worth, _FREE), most, is_new=True))
+            self.units.append(Unit(name, (rows[name],), max(worth, 1e-6), most, is_new=True))
         self.offered = sum(unit.worth for unit in self.units if unit.is_new)
         """What it would cost to have all new nodes at once: a plan begins with none of them."""
 

@@ -61,6 +61,7 @@ class Emptying:
             self.on[row] = {pod.uid: pod for pod in pods}
             self.began |= dict.fromkeys(self.on[row], row)
         self.at |= self.began
+        self.move_count = 0
 
     @property
     def moved(self) -> list[Pod]:
@@ -132,5 +133,6 @@ class Emptying:
         """The pod stands on this row now."""
         before = self.at[pod.uid]
         self.packing.move(self.packing.kind_of[pod.uid], before, row)
+        self.move_count += (row != self.began[pod.uid]) - (before != self.began[pod.uid])
         self.at[pod.uid] = row
         self.on[row][pod.uid] = self.on[before].pop(pod.uid)

@@ -19,7 +19,7 @@ from kubesched.planning.gangs import domains_of
 from kubesched.planning.movable import Movable, MovingRules
 from kubesched.planning.oracle import Oracle
 from kubesched.planning.packing import Packing
-from kubesched.planning.plan import Plan, PlanBound, PlanError, PlanOutcome
+from kubesched.planning.plan import Plan, PlanBound, PlanError, PlanOutcome, in_words
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.columns import Bool
 
@@ -47,9 +47,8 @@ def plan_fit(
     if not possible:
         shares = most_worth(packing, pods=pods, rows=np.logical_or.reduce([rows for _, rows in domains]))
         where = f" in one {domains[0][0].partition('=')[0]}" if len(domains) > 1 else ""
-        scarce = ", ".join(f"{each.what} {each.share:.0%}" for each in shares.scarce[:3])
         most = PlanBound(math.floor(shares.value + 1e-6), "pods", RELAXED, PROOF, shares.scarce)
-        why = f"scarce: {scarce}" if scarce else "no more nodes may take them"
+        why = f"scarce: {in_words(shares.scarce)}" if shares.scarce else "no more nodes may take them"
         reason = f"whatever is moved, at most {most.value:g} of them find room{where}; {why}"
         return replace(plan, reason=reason, bound=most)
     bound = PlanBound(math.ceil(min(each[0] for each in possible) - 1e-4), "moves", RELAXED, PROOF)

@@ -19,7 +19,7 @@ from kubesched.planning.movable import Movable, MovingRules
 from kubesched.planning.neighbourhoods import Neighbourhoods
 from kubesched.planning.oracle import Oracle
 from kubesched.planning.packing import Packing
-from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlanError, PlannedNode, PlanOutcome
+from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlanError, PlannedNode, PlanOutcome, in_words
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.nodes import INSTANCE_TYPE, label_of, pool_of
 from kubesched.state.columns import Float
@@ -104,14 +104,14 @@ class UnitSearch:
             unit = self._left[i]
             if self.worth >= wanted - _EPSILON or shares[i] < least or not self._search.goes_on():
                 break
-            if most_moves is not None and len(emptying.moved) + moves[list(unit.rows)].sum() > most_moves:
+            if most_moves is not None and emptying.move_count + moves[list(unit.rows)].sum() > most_moves:
                 continue
             if unit.is_new and unit in self._unused():
                 continue
             tried.add(i)
             if emptying.empty(unit.rows, avoid, partial(self._gains, self.worth, unit)):
                 self.done.append(unit)
-                self._search.report(f"{len(self.done)} emptied with {len(emptying.moved)} moves")
+                self._search.report(f"{len(self.done)} emptied with {emptying.move_count} moves")
         self._left = [unit for i, unit in enumerate(self._left) if i not in tried]
 
     def _gains(self, before: float, unit: Unit) -> bool:
@@ -170,9 +170,8 @@ def plan_free(
     most = most_worth(packing, units)
     first = fewest_moves(packing, units, goal.count) if most.value >= goal.count - _EPSILON else None
     if first is None:
-        scarce = ", ".join(f"{each.what} {each.share:.0%}" for each in most.scarce[:3])
         bound = PlanBound(math.floor(most.value + _EPSILON), "nodes", RELAXED, PROOF, most.scarce)
-        reason = f"however pods are moved, at most {bound.value:g} can be emptied; scarce: {scarce or 'room'}"
+        reason = f"however pods are moved, at most {bound.value:g} can be emptied; scarce: {in_words(most.scarce)}"
         return replace(plan, reason=reason, bound=bound)
     bound = PlanBound(math.ceil(first.value - 1e-4), "moves", RELAXED, PROOF, most.scarce)
     if goal.most_moves is not None and bound.value > goal.most_moves:

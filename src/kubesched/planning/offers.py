@@ -21,7 +21,7 @@ from kubesched.simulate.placement import model_of
 
 
 @dataclass(frozen=True, eq=False)
-class Offers:
+class NodeOffers:
     """Types of nodes, and the daemons of each."""
 
     types: tuple[InstanceType, ...]
@@ -29,7 +29,7 @@ class Offers:
     """By type."""
 
     @classmethod
-    def to(cls, cluster: ClusterModel, types: Sequence[InstanceType]) -> Offers:
+    def to(cls, cluster: ClusterModel, types: Sequence[InstanceType]) -> NodeOffers:
         """The engine's filters say which daemons run on which types: one node of each is added for a while."""
         templates = [pod for each in cluster.all(DaemonSet) if (pod := model_of(each)) is not None]
         with Oracle(cluster) as oracle:

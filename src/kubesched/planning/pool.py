@@ -21,7 +21,7 @@ from kubesched.planning.drain import COUPLING, WHOLE_NODES
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.kinds import KindReader, PodKind, Problem, classes_of, free_of, most_of, resources_of
 from kubesched.planning.movable import Movable
-from kubesched.planning.offers import Offers
+from kubesched.planning.offers import NodeOffers
 from kubesched.planning.oracle import Oracle
 from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlannedNode, PlanOutcome, ShadowPrice
 from kubesched.planning.prices import InstanceType, PriceList
@@ -43,7 +43,7 @@ _ROUNDS = 200
 class Market:
     """What can be bought, what there is already, and the pods that need it, as arrays."""
 
-    offers: Offers
+    offers: NodeOffers
     kinds: tuple[PodKind, ...]
     resources: tuple[str, ...]
     existing: Problem
@@ -55,7 +55,7 @@ class Market:
 
 def market_of(cluster: ClusterModel, pods: Sequence[Pod], types: Sequence[InstanceType]) -> Market:
     """The engine's filters say which pods go on which types: one node of each is added for a while."""
-    offers = Offers.to(cluster, types)
+    offers = NodeOffers.to(cluster, types)
     with Oracle(cluster) as oracle:
         rows = oracle.add_objects(obj for t in range(len(types)) for obj in offers.objects(t, f"offer/{t}"))
         kinds = KindReader(cluster).kinds_of(pods)

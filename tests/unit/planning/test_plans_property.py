@@ -6,20 +6,23 @@ import random
 
 import pytest
 from msgspec.structs import replace
-from tests.random_clusters import random_cluster
+from tests.random_clusters import ZONES, random_cluster
 
 from kubesched.api.pod import Pod
+from kubesched.api.well_known import ZONE
 from kubesched.planning.consolidate import ConsolidateGoal, plan_consolidate
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.execution import execute
 from kubesched.planning.fit import plan_fit
 from kubesched.planning.free import FreeGoal, plan_free
 from kubesched.planning.movable import Movable, MovingRules
+from kubesched.planning.offers import NodeOffers
 from kubesched.planning.plan import NodeFate, Plan, PlanOutcome
 from kubesched.planning.pool import plan_pool
 from kubesched.planning.prices import InstanceType, PriceList
 from kubesched.planning.queue import plan_queue
 from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.nodes import INSTANCE_TYPE
 from kubesched.testing import make_pod
 
 PRICES = {"type-0": 1.0, "type-1": 2.0, "type-2": 0.7}
@@ -140,3 +143,20 @@ def test_clusters_are_consolidated_as_planned(seed: int) -> None:
     if plan.outcome is PlanOutcome.FOUND and plan.bound is not None:
         is_saving = goal.save is None
         assert plan.value <= plan.bound.value + 1e-6 if is_saving else plan.value >= plan.bound.value
+
+
+@pytest.mark.parametrize("seed", range(460, 485))
+def test_nodes_are_replaced_as_planned(seed: int) -> None:
+    cluster = random_cluster(seed)
+    amounts = {"cpu": "5", "memory": "16Gi", "pods": "20"}
+    types = tuple(InstanceType(f"new-{zone}", amounts, 0.4, {ZONE: zone, INSTANCE_TYPE: "new"}) for zone in ZONES)
+    plan = plan_consolidate(cluster, ConsolidateGoal(None, types), PRICES, RULES, search())
+    if plan.outcome not in (PlanOutcome.FOUND, PlanOutcome.PARTIAL):
+        return
+    offers, zone_of = NodeOffers.to(cluster, types), {each.name: i for i, each in enumerate(types)}
+    added = [each.name for each in plan.nodes_that_are(NodeFate.ADDED)]
+    new = [obj for name in added for obj in offers.objects(zone_of[name.rpartition("-")[0]], name)]
+    done = execute(cluster, plan, nominate=True, new=new)
+    assert done.is_as_planned, done
+    assert plan.bound is not None
+    assert 0 < plan.value <= plan.bound.value + 1e-6
