@@ -104,6 +104,8 @@ ASSIGNED_POD_MS = {"10,000 different pods": 2, "5,000 pods with affinity": 5}
 DIFFERENT_PODS_MB = 250
 CLAIMS_MB_LEFT, CLAIM_TURN_SECONDS = 20, 0.25
 """What may be held of claims that came and went, and the longest turn of an attempt at one of them."""
+BESIDE_GANGS_MS, BESIDE_GANGS_EVENT_MS = 0.5, 2
+"""CPU of an ordinary pod and of an event of a node beside 10,000 gangs that wait for pods which never come."""
 WAITING_NODE_EVENT_MS, BESIDE_TERMS = 2, 2
 """CPU of an event of a node that helps none of one tenant's pods; how much more an ordinary pod costs beside terms."""
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import statistics
 import time
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 
+from bench.measure import cpu_us
 from kubesched import config
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject, ObjectMeta
@@ -66,6 +70,26 @@ def event_ms(gangs: int = 1000, size: int = 10) -> float:
     old = make_node("n0").capacity(cpu="4").build()
     new = make_node("n0").capacity(cpu="5").build()
     return _cpu_ms(lambda: scheduler.handle(Change(old, new)))
+
+
+def beside_waiting_gangs(gangs: int = 10_000, rounds: int = 15) -> tuple[float, float]:
+    """An ordinary pod, and a change of a node, beside many gangs of two of which one pod never comes."""
+    scheduler = _scheduler()
+    for i in range(gangs):
+        _see(scheduler, _gang(f"g{i}", 2), *_members(f"g{i}", 1))
+
+    def ordinary(pod: KubeObject) -> None:
+        scheduler.handle(Change(new=pod))
+        attempt = scheduler.pop()
+        assert attempt is not None
+        scheduler.decide(attempt)
+
+    pods = [make_pod(f"ordinary-{i}").requests(cpu="1").build() for i in range(rounds)]
+    nodes = [make_node("n0").capacity(cpu=str(32 + i), memory="64Gi").build() for i in range(rounds + 1)]
+    gc.collect()
+    of_pods = [cpu_us(partial(ordinary, pod)) for pod in pods]
+    of_nodes = [cpu_us(partial(scheduler.handle, Change(old, new))) for old, new in pairwise(nodes)]
+    return statistics.median(of_pods) / 1000, statistics.median(of_nodes) / 1000
 
 
 def _scheduler(cpu: str = "32", nodes: int = NODES) -> Scheduler:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from tests.adversary import HOSTILE_CLAIMS
 
-from bench import bars, tenants
+from bench import bars, groups, tenants
 from bench.tables import verdict
 
 
@@ -34,5 +34,12 @@ def beside_one_tenant(console: Console) -> dict[str, float]:
         f"1,000 sidecars with 20 resources each: {decided:.2f} s (bar {bar} s, {verdict(decided <= bar)}); an "
         f"ordinary pod beside 5,000 terms for namespaces of their own: {beside:.2f} ms instead of {alone:.2f} "
         f"(bar {times} times, {verdict(beside <= times * alone)})"
+    )
+    pod, event = groups.beside_waiting_gangs()
+    results |= {"tenant/beside-gangs-ms": round(pod, 3), "tenant/beside-gangs-event-ms": round(event, 3)}
+    fast, short = bars.BESIDE_GANGS_MS, bars.BESIDE_GANGS_EVENT_MS
+    console.print(
+        f"beside 10,000 gangs that never get their quorum, an ordinary pod {pod:.2f} ms (bar {fast} ms, "
+        f"{verdict(pod <= fast)}), an event of a node {event:.2f} ms (bar {short} ms, {verdict(event <= short)})"
     )
     return results

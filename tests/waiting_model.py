@@ -20,6 +20,7 @@ from tests.waiting_steps import ClusterSteps, Verb
 from tests.waiting_world import Doorkeeper, Way, world_of
 
 from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
 from kubesched.scheduler.attempt.attempt import Asking, Paused
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
 from kubesched.scheduler.loop import SchedulingLoop
@@ -113,7 +114,9 @@ class SteppedModel:
     def __init__(self, mixture: str, way: Way) -> None:
         self.world = world_of(mixture, way)
         cluster, scheduler = self.world.cluster, self.world.scheduler
-        self.steps = ClusterSteps(cluster, lambda: cluster.tell(scheduler), beyond_parity=way.batched)
+        self.steps = ClusterSteps(
+            cluster, lambda: cluster.tell(scheduler), _assumed_by(scheduler), beyond_parity=way.batched
+        )
         self._decided: list[EntityAttempt] = []
         self._verbs: dict[str, Verb] = {
             **self.steps.verbs,
@@ -169,6 +172,10 @@ class SteppedModel:
         if self._decided:
             self.world.finish_all(self._decided.pop(which))
             self.steps.bind_claims()
+
+
+def _assumed_by(scheduler: Scheduler) -> Callable[[Pod], bool]:
+    return lambda pod: scheduler.state.placed(pod) is not None
 
 
 def _is_quiet(world: GroupWorld) -> bool:
@@ -245,7 +252,7 @@ async def _run_on_loop(history: Sequence[Step], mixture: str, way: Way) -> Group
     cluster = world.cluster
     assert isinstance(cluster, WatchedCluster)
     cluster.scheduler = world.scheduler
-    cluster.steps = ClusterSteps(cluster, lambda: None, beyond_parity=way.batched)
+    cluster.steps = ClusterSteps(cluster, lambda: None, _assumed_by(world.scheduler), beyond_parity=way.batched)
     verbs = {**cluster.steps.verbs, **_permit_verbs(world.scheduler)}
     verbs["graceful"] = lambda i, a, b: setattr(cluster, "graceful", bool(i % 2))
     pauses = {"try": (0.0, 0.02, 0.3), "decide": (0.0,), "finish": (0.015,), "wait": (0.5, 1, 3, 12)}

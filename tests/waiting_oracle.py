@@ -110,7 +110,7 @@ PARITY_GAPS: dict[str, Gap] = {
 """Gaps of kube-scheduler v1.36, to which recordings hold PARITY mode. There are more, which `ClusterSteps` leave out:
 
 - DefaultPreemption: what helps a plugin that rejects the pod only with its victims gone (`_can_run`)
-- a pending pod with a nominated node changes: it needs less, or has other labels
+- a pending pod with a nominated node, or one that is being bound, changes: it needs less, or has other labels
 - a pending pod with a nominated node is bound to another one by another scheduler
 - a pending pod with a nominated node finds another one (`_is_behind_nominee`)
 - InterPodAffinity: a node leaves the domain of pods that avoid the waiting one

@@ -48,9 +48,17 @@ Obj = TypeVar("Obj", bound=KubeObject)
 class ClusterSteps:
     """The verbs that change a cluster. The watch is the business of who made the cluster."""
 
-    def __init__(self, cluster: MemoryCluster, tell: Callable[[], None], *, beyond_parity: bool) -> None:
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        tell: Callable[[], None],
+        is_assumed: Callable[[Pod], bool],
+        *,
+        beyond_parity: bool,
+    ) -> None:
         """Unless it goes `beyond_parity`, nothing happens that kube-scheduler overlooks (`PARITY_GAPS`)."""
         self._cluster = cluster
+        self._is_assumed = is_assumed
         self._beyond_parity = beyond_parity
         self._tell = tell
         self.verbs: dict[str, Verb] = {
@@ -328,7 +336,8 @@ class ClusterSteps:
         return self._find_one(Pod, f"default/{name}")
 
     def _may_change(self, pod: Pod) -> bool:
-        return self._beyond_parity or not pod.status.nominated_node_name or bool(pod.spec.node_name)
+        is_expected = bool(pod.status.nominated_node_name) or self._is_assumed(pod)
+        return self._beyond_parity or not is_expected or bool(pod.spec.node_name)
 
     def _some_pod(self, i: int, *, bound: bool) -> Pod | None:
         pods = [pod for pod in self._all(Pod) if bool(pod.spec.node_name) == bound]

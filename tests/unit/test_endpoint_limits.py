@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -11,7 +12,7 @@ import pytest
 from aiohttp import ClientSession, TCPConnector
 from tests.shown_page import TOKEN, page_of
 from tests.unit.daemon.test_daemon_connections import Streams, is_closed
-from tests.unit.serve.asking import POD, served
+from tests.unit.serve.asking import POD, Json, served
 from yarl import URL
 
 from kubesched.http import connections, listen
@@ -88,29 +89,32 @@ def test_oldest_of_too_many_connections_makes_room(
     asyncio.run(run())
 
 
-def test_one_client_cannot_have_all_the_questions_of_the_service() -> None:
+@pytest.mark.parametrize(("path", "asked", "half"), [("fit", {"pods": [POD]}, 2), ("what-if", {"drain": ["a1"]}, 4)])
+def test_one_client_cannot_have_all_the_questions_of_the_service(path: str, asked: Json, half: int) -> None:
+    """Half of 4 quick ones, or of 8 that take long."""
+
     async def run() -> None:
         go_on = asyncio.Event()
 
         async def slow() -> AsyncIterator[bytes]:
-            yield b'{"pods": ['
+            yield b" "
             await go_on.wait()
-            yield b"]}"
+            yield json.dumps(asked).encode()
 
         async with (
-            served(most_at_once=4) as greedy,
+            served(most_at_once=4 if path == "fit" else 64, timeout=None) as greedy,
             ClientSession(connector=TCPConnector(local_addr=("127.0.0.2", 0))) as other,
             asyncio.TaskGroup() as group,
         ):
-            for _ in range(2):
-                group.create_task(greedy.session.post("/v1alpha1/fit", data=slow()))
-            refused = await greedy.session.post("/v1alpha1/fit", json={"pods": [POD]})
-            while refused.status != 429:  # the first have been sent, and may be on their way
-                refused = await greedy.session.post("/v1alpha1/fit", json={"pods": [POD]})
-            url, headers = f"{greedy.server.url}/v1alpha1/fit", greedy.session.headers
-            async with other.post(url, json={"pods": [POD]}, headers=headers) as answer:
+            path_of = f"/v1alpha1/{path}"
+            held = [group.create_task(greedy.session.post(path_of, data=slow())) for _ in range(half)]
+            while greedy.server._under_way.total() < half:
+                await asyncio.sleep(0.001)
+            assert (await greedy.session.post(path_of, json=asked)).status == 429
+            async with other.post(greedy.server.url + path_of, json=asked, headers=greedy.session.headers) as answer:
                 assert answer.status == 200
             go_on.set()
+        assert [(await each).status for each in held] == [200] * half
 
     asyncio.run(run())
 

@@ -66,8 +66,8 @@ class EventHandlers:
         self._has_groups = state.features.pod_groups
         self._slices = TaintedSlices(state.objects, by_rules=state.features.device_taint_rules)
         self._aliases = aliases
-        self._heeds_nominees = mode is SchedulerMode.BATCHED
-        """Whether a change of a nominated pod wakes pods that its nomination keeps out. kube-scheduler overlooks it."""
+        self._beyond_parity = mode is SchedulerMode.BATCHED
+        """Whether changes of a nominated or assumed pod wake pods that it kept out. kube-scheduler overlooks them."""
         self._said: set[str] = set()
         self._events: list[ClusterEvent] = []
 
@@ -178,8 +178,12 @@ class EventHandlers:
                 self._nomination_cleared(pod, nominated)
 
     def _assigned(self, pod: Pod) -> None:
+        assumed = self._state.placed(pod) if self._beyond_parity else None
         self._state.apply(pod)
         self._move_all(ASSIGNED_POD_ADDED, Change(None, pod))
+        if assumed is not None and assumed.facts is not self._state.facts(pod):  # it changed while it was being bound
+            for event in pod_events(assumed.pod, pod, self._state.features):
+                self._move_all(event, Change(assumed.pod, pod))
 
     def _assumed_pod_deleted(self, pod: Pod) -> None:
         """A pod that is being bound is deleted: it will not arrive."""
@@ -200,7 +204,7 @@ class EventHandlers:
         self._move_all(ASSIGNED_POD_DELETED, Change(old=pod), lambda waiting: waiting.priority <= pod.priority)
 
     def _nominated_node(self, pod: Pod) -> str:
-        if not self._heeds_nominees:
+        if not self._beyond_parity:
             return ""
         return pod.status.nominated_node_name or self._state.nominated.node_of(pod)
 

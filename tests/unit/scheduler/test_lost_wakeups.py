@@ -186,6 +186,25 @@ def test_room_kept_for_a_nominated_pod_is_free_when_that_needs_less(batched: boo
 
 
 @MODES
+def test_room_that_a_pod_does_not_need_any_more_when_it_is_bound_is_free(batched: bool, wakes: bool) -> None:
+    first = make_pod("first").requests(cpu="2")
+    world = World(make_node("n").capacity(cpu="2"), first, batched=batched, longest_wait=FOREVER)
+    binding = world.decided()
+    world.see(first.requests(cpu="1"), make_pod("waits").requests(cpu="1"))
+    assert world.tried().node == ""
+    world.finish(binding)
+    try_all(world)
+    assert ("waits" in bound(world)) == wakes
+
+
+def test_pod_that_is_bound_as_it_was_decided_is_one_event() -> None:
+    world = World(make_node("n"), make_pod("p").requests(cpu="1"), batched=True)
+    world.finish(world.decided(), tell=False)
+    events = world.scheduler.event_handlers.handle(world.cluster.unseen[-1])
+    assert [event.label for event in events] == ["AssignedPodAdd", "UnschedulablePodDelete"]
+
+
+@MODES
 def test_room_kept_for_a_preemptor_is_free_when_that_goes_before_its_status_names_the_node(
     batched: bool, wakes: bool
 ) -> None:
