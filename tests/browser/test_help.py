@@ -35,6 +35,6 @@ def test_all_that_wait_are_told_what_would_help_them(driver: WebDriver, small: P
     page.go("#/pending")
     page.shows("Insufficient cpu")
     page.click(".help .ask")
-    page.shows("Insufficient cpu", ".help-group")
-    page.shows("would help", ".help-group")
+    page.shows("2 pods of default: Insufficient cpu", ".help-group")  # as `kubesched explain` heads it
+    page.shows("1 more node of pool node would place 1 of them.", ".help-group")
     page.shows("1 pod would be placed as things are", ".help")

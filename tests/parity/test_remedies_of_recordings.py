@@ -13,7 +13,8 @@ from kubesched.api.well_known import is_owned_label
 from kubesched.ask.remedies import Remedy, RemedyKind, remedies
 from kubesched.framework.profile import ProfileError
 
-PODS_OF_A_FAMILY = 8
+PODS_OF_A_FAMILY = 90
+"""Of some thirty families: more than two thousand pods."""
 
 
 def owned_labels(remedy: Remedy) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import click
 from rich.text import Text
 
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.ask.explain import ExplainedPod
 from kubesched.ask.explain import explain as explain_pod
@@ -69,10 +70,12 @@ def explain(
                     found.append(
                         find_pod(asked, f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}")
                     )
-            _tell_refusals(asked, targets, namespace or source.namespace)
+            _tell_refusals(asked, {parsed(text, namespace or source.namespace) for text in targets})
             _refuse_other_schedulers(found, asked)
             answers = [explain_pod(asked, pod, with_remedies=not no_remedies) for pod in found]
         else:
+            whole = {key: each for key, each in asked.workloads.items() if each.metadata.controller is None}
+            _tell_refusals(asked, {key for key, each in whole.items() if namespace in ("", each.namespace)})
             pending = pending_pods(asked, with_remedies=not no_remedies, namespace=namespace)
             if output == TEXT:
                 print_pending(out, pending)
@@ -107,11 +110,10 @@ def _print_document(found: PendingPods | list[ExplainedPod], skipped: Mapping[st
         print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)
 
 
-def _tell_refusals(cluster: ClusterModel, targets: Iterable[str], namespace: str) -> None:
+def _tell_refusals(cluster: ClusterModel, about: Collection[tuple[type[KubeObject], str]]) -> None:
     """A workload may lack pods because the API server takes no more of them: no scheduler sees those."""
-    for kind, key in (parsed(text, namespace) for text in targets):
-        workload = cluster.workloads.get((kind, key))
-        if workload is not None and workload.refusal:
+    for (kind, key), workload in cluster.workloads.items():
+        if workload.refusal and (kind, key) in about:
             click.echo(f"{kind.__name__} {key}: more of its pods are not created: {workload.refusal}", err=True)
 
 

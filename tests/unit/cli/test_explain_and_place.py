@@ -199,5 +199,6 @@ def test_pods_that_a_quota_keeps_from_being_created_are_told(tmp_path: Path) -> 
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"capacity": {"pods": 9}}}
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, workload]}))
-    result = CliRunner().invoke(main, ["explain", "-f", str(file), "deployment/w"])
-    assert f"Deployment default/w: more of its pods are not created: {refused}" in result.stderr
+    for about in (["deployment/w"], []):
+        result = CliRunner().invoke(main, ["explain", "-f", str(file), *about])
+        assert result.stderr == f"Deployment default/w: more of its pods are not created: {refused}\n"

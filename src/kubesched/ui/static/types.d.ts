@@ -58,7 +58,7 @@ export interface ObjectChange { verb: string; apiVersion: string; kind: string; 
 export interface Remedy { steps: { sort: string; text: string }[]; node: string; changes: ObjectChange[]; cost?: string; touches?: string[] }
 export interface Remedies { pod: string; found: Remedy[]; tried: number; exhaustive: boolean }
 export interface PendingGroup {
-  why: string; pods: string[]; message: string; pools: { pool: string; nodes: number; places: number }[]; remedies?: Remedies;
+  workload: string; why: string; pods: string[]; message: string; pools: { pool: string; nodes: number; places: number }[]; remedies?: Remedies;
 }
 export interface PendingHelp { nodes: number; placed: unknown[]; groups: PendingGroup[]; leftOut: number }
 export interface Resource { name: string; allocatable: string; requested: string; left: string; share: number; used?: string; usedShare?: number }

@@ -55,16 +55,12 @@ function group(group) {
   const others = (group.remedies?.found ?? []).filter((help) => !group.pools.length || !help.steps.some((step) => step.sort === "addNode"));
   const examples = group.pods.slice(0, EXAMPLES);
   const ways = group.pools.length + others.length;
-  const most = group.pools[0]?.places ?? 0;
   return h("section", { class: "help-group" },
-    h("h3", {}, `${counted(group.pods.length, "pod")}: ${group.why}`),
-    h("p", { class: "dim small" }, ways
-      ? `${counted(ways, "change")} would help ${most > 1 ? `${count(most)} of them` : "the first of them"}: `
-      : "Nothing was found that helps: ",
-    examples.map((key, i) => h("span", {}, i ? ", " : "", podLink(key))), group.pods.length > examples.length ? ", …" : null),
+    h("h3", {}, `${counted(group.pods.length, "pod")} of ${group.workload}: ${group.why}`),
+    h("p", { class: "dim small" }, ways ? null : "Nothing was found that helps: ", examples.map((key, i) => h("span", {}, i ? ", " : "", podLink(key))), group.pods.length > examples.length ? ", …" : null),
     h("ol", { class: "remedies" },
-      group.pools.map((pool) => h("li", {}, h("b", {}, `${counted(pool.nodes, "more node")} of ${pool.pool}`),
-        ` would place ${pool.places === group.pods.length ? "all" : count(pool.places)} of them.`)),
+      group.pools.map((pool) => h("li", {}, h("b", {}, `${counted(pool.nodes, "more node")} of pool ${pool.pool}`),
+        ` would place ${pool.places < group.pods.length ? `${count(pool.places)} of them` : pool.places === 1 ? "it" : "all of them"}.`)),
       others.slice(0, SHOWN).map((help) => remedy(help, group.pods[0]))));
 }
 
