@@ -175,7 +175,7 @@ def test_a_plan_that_makes_no_sense_is_refused() -> None:
         ("pool", {}, "price list has no types"),
     ):
         with pytest.raises(UserError, match=why):
-            cluster.plan(goal, **limits)  # type: ignore[arg-type]
+            cluster.plan(goal, **limits)
 
 
 def test_a_configuration_is_a_text_or_a_file(tmp_path: Path) -> None:
