@@ -67,7 +67,7 @@ def verifying(nodes: int = 5_000) -> float:
     with Oracle(cluster) as oracle:
         for pod in rng.sample(pods, MOVES):
             with oracle.trying() as keep:
-                if oracle.place(oracle.take_off(pod), rng.randrange(nodes)) is None:
+                if oracle.place(oracle.take_off(pod), rng.randrange(nodes)):
                     keep()
     return time.process_time() - before
 

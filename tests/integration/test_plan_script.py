@@ -69,3 +69,27 @@ def test_script_stops_where_a_pod_is_not_where_the_plan_saw_it(tmp_path: Path) -
     assert done.returncode == 1
     assert "is not on large-1 any more. Nothing else was done" in done.stderr
     assert not [call for call in calls if call.startswith("evict")]
+
+
+def test_script_waits_for_nodes_that_are_to_be_added(tmp_path: Path) -> None:
+    folder = Path(CLUSTER[1]).parent
+    script = planned(
+        "pool", *CLUSTER, "-f", str(folder / "training.yaml"), "--prices", str(folder / "prices.csv"), "-o", "sh"
+    )
+    (tmp_path / "plan.sh").write_text(script)
+    state = tmp_path / "state.json"
+    pods = [{"app": "train", "name": f"train-{i}", "uid": f"u{i}", "node": "-"} for i in range(2)]
+    state.write_text(json.dumps({"pods": pods, "lands": {}}))
+    (tmp_path / "kubectl.py").write_text(KUBECTL.replace('"ReplicaSet/"', '"Job/"'))
+    kubectl = f"{sys.executable} {tmp_path / 'kubectl.py'} {state}"
+    environment = {"KUBECTL": kubectl, "PAUSE": "0", "TRIES": "2", "PATH": "/usr/bin:/bin"}
+
+    def run(**more: str) -> subprocess.CompletedProcess[str]:
+        command = ["sh", str(tmp_path / "plan.sh")]
+        return subprocess.run(command, env=environment | more, capture_output=True, text=True, check=False)
+
+    refused = run()
+    assert refused.returncode == 1
+    assert "Add these nodes first: 2 x gpu" in refused.stderr
+    assert run(NODES_ADDED="gpu-4=ip-1 gpu-5=ip-2").returncode == 0
+    assert json.loads(state.read_text())["done"] == ["patch pod", "patch pod"]

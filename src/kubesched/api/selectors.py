@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.errors import UserError
 from kubesched.api.meta import LabelSelector
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -90,6 +91,25 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     exact = [Requirement(key, "In", frozenset((value,))) for key, value in selector.match_labels.items()]
     listed = [Requirement(e.key, e.operator, frozenset(e.values)) for e in selector.match_expressions]
     return Selector(tuple(sorted(exact + listed, key=lambda r: (r.key, r.operator))))
+
+
+def read_selector(text: str) -> Selector:
+    """`key=value`, `key!=value`, `key` or `!key`, separated by commas. Raises UserError."""
+    requirements = []
+    for part in text.split(","):
+        part = part.strip()
+        key, not_equal, value = part.partition("!=")
+        if not not_equal:
+            key, equal, value = part.partition("=")
+            operator = "In" if equal else "DoesNotExist" if part.startswith("!") else "Exists"
+        else:
+            operator = "NotIn"
+        key = key.removeprefix("!")
+        if not key:
+            raise UserError(f"{text!r}: expected KEY=VALUE, KEY!=VALUE, KEY or !KEY, separated by commas")
+        values = frozenset((value.removeprefix("="),)) if operator in ("In", "NotIn") else frozenset[str]()
+        requirements.append(Requirement(key, operator, values))
+    return Selector(tuple(requirements))
 
 
 def selector_from_labels(labels: Mapping[str, str]) -> Selector:

@@ -58,7 +58,7 @@ class QueryService:
         self.objects = RequestObjects(cluster)
         self._stands_still = stands_still
         self._timeout = timeout
-        self.slow_timeout = slow_timeout
+        self._slow_timeout = slow_timeout
         self._most_waiting = most_waiting
         self._clock = clock
         self._waiting = 0
@@ -100,7 +100,7 @@ class QueryService:
             self._copy = self._copy or self.cluster.copy(objects)
             return question(self._copy)
 
-        return await self.run(self._all_objects, answer)
+        return await self.run(self.all_objects, answer)
 
     async def what_if(self, question: WhatIfQuestion) -> tuple[WhatIfOutcome, ClusterAge | None]:
         """What the edits of a question would come to, and how old the view of the cluster is.
@@ -110,7 +110,7 @@ class QueryService:
 
         def prepare() -> tuple[RequestedEdits, tuple[KubeObject, ...], ClusterAge | None]:
             age = self.age()
-            return RequestedEdits(question, self.objects), self._all_objects(), age
+            return RequestedEdits(question, self.objects), self.all_objects(), age
 
         def answer(
             prepared: tuple[RequestedEdits, tuple[KubeObject, ...], ClusterAge | None], check_time: CheckTime
@@ -125,7 +125,7 @@ class QueryService:
 
         return await self.run(prepare, answer)
 
-    def _all_objects(self) -> tuple[KubeObject, ...]:
+    def all_objects(self) -> tuple[KubeObject, ...]:
         """Of a cluster that stands still in the order in which it was read, as commands read it."""
         return self.cluster.given if self._stands_still else self.cluster.objects()
 
@@ -136,7 +136,7 @@ class QueryService:
         """
         if self._waiting >= self._most_waiting:
             raise BusyError(f"{self._waiting} questions are under way, which is all there may be")
-        check_time = self._time_check(self.slow_timeout)
+        check_time = self._time_check(self._slow_timeout)
         self._waiting += 1
         try:
             async with self._turn:

@@ -15,23 +15,29 @@ from rich.console import Console
 from rich.status import Status
 
 from kubesched.api.errors import UserError
+from kubesched.api.pod import Pod
+from kubesched.api.selectors import read_selector
 from kubesched.ask.output import document
+from kubesched.ask.targets import pending_of
 from kubesched.cli.cluster_options import cluster_of, output_option, plugin_errors_reported, simulation_options
 from kubesched.cli.cluster_source import ClusterSource, namespace_option
 from kubesched.cli.main import SuggestingGroup
 from kubesched.cli.plan_view import print_plan
 from kubesched.cli.printing import console, print_plain, print_skipped
 from kubesched.config import Features
+from kubesched.planning.consolidate import ConsolidateGoal, plan_consolidate
 from kubesched.planning.emptying import PlanSearch
-from kubesched.planning.movable import CRITICAL
+from kubesched.planning.fit import plan_fit
+from kubesched.planning.free import FreeGoal, plan_free
+from kubesched.planning.movable import CRITICAL, MovingRules
 from kubesched.planning.page import plan_page
 from kubesched.planning.plan import Plan, PlanOutcome
-from kubesched.planning.prices import read_prices
-from kubesched.planning.question import PlanKind, PlanQuestion, plan_for
 from kubesched.planning.script import script_of
 from kubesched.planning.solver import require
+from kubesched.simulate.cluster import ClusterModel
 
 F = TypeVar("F", bound=Callable[..., Any])
+Made = Callable[[ClusterModel, PlanSearch, str], Plan]
 
 SHORT_OF_GOAL = 1
 """The exit code where no plan reaches the goal; 0 if one does, 2 for bad input."""
@@ -47,7 +53,7 @@ def plan() -> None:
 
 
 def planning_options(command: F) -> F:
-    """The options of every subcommand. The command returns its question."""
+    """The options of every subcommand. The command returns what makes the plan."""
 
     @functools.wraps(command)
     def planned(
@@ -57,18 +63,15 @@ def planning_options(command: F) -> F:
         seed: int,
         effort: int,
         output: str,
-        namespace: str = "",
-        prices: tuple[str, ...] = (),
         **options: Any,
     ) -> None:
         require()
-        question: PlanQuestion = command(**options)
-        listed = read_prices(prices) if question.needs_prices else None
+        make: Made = command(**options)
         with plugin_errors_reported():
             cluster, manifests = cluster_of(source, config_file, features, seed)
             observed_at = datetime.now(UTC).isoformat(timespec="seconds")
-            with _searching(effort, seed) as search:
-                found = plan_for(cluster, question, search, namespace=namespace, prices=listed, observed_at=observed_at)
+            with searching(effort, seed) as search:
+                found = make(cluster, search, observed_at)
         match output:
             case "json" | "yaml":
                 print_plain(document("Plan", found), output)
@@ -99,8 +102,16 @@ def planning_options(command: F) -> F:
 
 
 def moving_options(command: F) -> F:
-    """Which pods may move."""
-    wrapped: Any = command
+    """Which pods may move. The command gets it as `rules`."""
+
+    @functools.wraps(command)
+    def with_rules(
+        *arguments: Any, exempt: tuple[str, ...], keep_priority: int, delete_emptydir_data: bool, **options: Any
+    ) -> Any:
+        rules = MovingRules(tuple(map(read_selector, exempt)), keep_priority, delete_emptydir_data)
+        return command(*arguments, rules=rules, **options)
+
+    wrapped: Any = with_rules
     for option in (
         click.option(
             "--exempt", multiple=True, metavar="KEY=VALUE,...", help="Pods with these labels stay. Can be repeated."
@@ -121,13 +132,8 @@ def moving_options(command: F) -> F:
     return made
 
 
-prices_option = click.option(
-    "--prices", required=True, multiple=True, metavar="FILE", help="Price list, as CSV or YAML."
-)
-
-
 @contextmanager
-def _searching(effort: int, seed: int) -> Iterator[PlanSearch]:
+def searching(effort: int, seed: int) -> Iterator[PlanSearch]:
     """A search that says how far it is, and ends with the best so far at the first Ctrl-C."""
     interrupted: list[int] = []
 
@@ -156,40 +162,52 @@ def _reaches_goal(found: Plan) -> bool:
 
 
 @plan.command()
-@click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True, help="How many to empty.")
+@click.option("--nodes", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How many to empty.")
 @click.option("--pool", default="", help="Only nodes of this pool.")
 @click.option("--selector", default="", metavar="KEY=VALUE,...", help="Only nodes with these labels.")
 @click.option("--domain", default="", metavar="KEY", help="Empty a whole domain, such as a rack: all nodes of a value.")
 @click.option("--max-moves", type=click.IntRange(min=0), help="Move at most so many pods.")
 @moving_options
 @planning_options
-def free(**limits: Any) -> PlanQuestion:
+def free(count: int, pool: str, selector: str, domain: str, max_moves: int | None, rules: MovingRules) -> Made:
     """Find the fewest moves that empty so many nodes, or a whole domain."""
-    return PlanQuestion(goal=PlanKind.FREE, **limits)
+    chosen = read_selector(selector) if selector else None
+    goal = FreeGoal(count, pool, chosen, domain, max_moves, selector)
+    return lambda cluster, search, observed_at: plan_free(cluster, goal, rules, search, observed_at)
 
 
 @plan.command()
-@click.argument("target", required=False, default="")
+@click.argument("target", required=False)
 @namespace_option
 @moving_options
 @planning_options
-def fit(**limits: Any) -> PlanQuestion:
+def fit(target: str | None, namespace: str, rules: MovingRules) -> Made:
     """Find the fewest moves after which pending pods find nodes.
 
     TARGET is NAME, TYPE/NAME or NAMESPACE/TYPE/NAME of a pod, podgroup or workload; without it all pending pods are
     meant, such as those of one more -f.
     """
-    return PlanQuestion(goal=PlanKind.FIT, **limits)
+
+    def make(cluster: ClusterModel, search: PlanSearch, observed_at: str) -> Plan:
+        pods: list[Pod] = cluster.pending() if target is None else pending_of(cluster, target, namespace or "default")
+        return plan_fit(cluster, pods, target or "all pending pods", rules, search, observed_at)
+
+    return make
 
 
 @plan.command()
-@prices_option
+@click.option("--prices", required=True, multiple=True, metavar="FILE", help="Price list, as CSV or YAML.")
 @click.option("--save", "share", metavar="PERCENT", help="Save so much of the cost, with the fewest moves; else all.")
+@click.option("--replace", is_flag=True, help="New nodes of the price list may come in the place of others.")
 @moving_options
 @planning_options
-def consolidate(share: str | None, **limits: Any) -> PlanQuestion:
+def consolidate(prices: tuple[str, ...], share: str | None, replace: bool, rules: MovingRules) -> Made:
     """Find nodes that can go, so that the others cost less."""
-    return PlanQuestion(goal=PlanKind.CONSOLIDATE, save=None if share is None else read_percent(share), **limits)
+    from kubesched.planning.prices import read_prices
+
+    listed = read_prices(prices)
+    goal = ConsolidateGoal(None if share is None else read_percent(share), listed.types if replace else ())
+    return lambda cluster, search, at: plan_consolidate(cluster, goal, listed.by_type, rules, search, at)
 
 
 def read_percent(text: str) -> float:
@@ -204,15 +222,21 @@ def read_percent(text: str) -> float:
 
 
 @plan.command()
-@prices_option
+@click.option("--prices", required=True, multiple=True, metavar="FILE", help="Price list, as CSV or YAML.")
 @planning_options
-def pool() -> PlanQuestion:
+def pool(prices: tuple[str, ...]) -> Made:
     """Find the cheapest nodes to buy on which all pending pods run."""
-    return PlanQuestion(goal=PlanKind.POOL)
+    from kubesched.planning.pool import plan_pool
+    from kubesched.planning.prices import read_prices
+
+    listed = read_prices(prices)
+    return lambda cluster, search, observed_at: plan_pool(cluster, cluster.pending(), listed, search, observed_at)
 
 
 @plan.command()
 @planning_options
-def queue() -> PlanQuestion:
+def queue() -> Made:
     """Say who of the pending pods runs and where: by priority, then most, then oldest first."""
-    return PlanQuestion(goal=PlanKind.QUEUE)
+    from kubesched.planning.queue import plan_queue
+
+    return plan_queue

@@ -55,10 +55,11 @@ def _bound(out: Console, plan: Plan) -> None:
     gap = plan.gap
     if plan.outcome is PlanOutcome.FOUND and gap is not None:
         how_far = "which is the best possible" if gap < 1e-6 else f"{gap:.1%} from the bound"
-        paragraph(out, f"{plan.value:.6g} {bound.unit}, {how_far}: no plan does better than {bound.value:.6g}.")
+        unit = "move" if bound.unit == "moves" and plan.value == 1 else bound.unit
+        paragraph(out, f"{plan.value:.6g} {unit}, {how_far}: no plan does better than {bound.value:.6g}.")
     else:
         paragraph(out, f"Bound: {bound.value:.6g} {bound.unit}.")
-    note(out, f"By a {bound.proof}. It leaves out of account: {'; '.join(bound.relaxes)}.")
+    note(out, f"Proven by a {bound.proof}. It leaves out of account: {'; '.join(bound.relaxes)}.")
     if bound.scarce:
         note(out, f"What is scarce: {', '.join(f'{each.what} {each.share:.0%}' for each in bound.scarce)}.")
 

@@ -328,7 +328,7 @@ class FilterRunner:
         What looks at node objects says the same as before, and what looks at totals is asked about all rows at once.
         Filters that look at pods are asked again, row by row, where they depend on one of those pods.
         """
-        ahead = self.state.companion(NominatedColumns).at_or_above(cycle.pod, cycle.priority)
+        ahead = self.state.companion(NominatedColumns).at_or_above(cycle.pod, cycle.priority, among)
         which = np.flatnonzero(among[ahead.rows])
         if not len(which):
             return

@@ -79,17 +79,20 @@ class NominatedColumns:
         self._kept: dict[int, NominatedAtOrAbove] = {}
         """By priority, the pods ahead of one that is not nominated itself."""
 
-    def at_or_above(self, pod: Pod, priority: int) -> NominatedAtOrAbove:
-        """All other nominated pods of the same or a higher priority."""
+    def at_or_above(self, pod: Pod, priority: int, among: Bool | None = None) -> NominatedAtOrAbove:
+        """All other nominated pods of the same or a higher priority, at least those of the rows that are asked about.
+
+        What is ahead of a pod that is nominated itself serves nobody else: only those rows are summed up.
+        """
         self.refresh()
         itself = self._slot_of.get(pod.identity)
         if itself is not None:
-            return self._sum_up(priority, itself)
+            return self._sum_up(priority, itself, among)
         found = self._kept.get(priority)
         if found is None:
             if len(self._kept) >= _PRIORITIES_KEPT:
                 self._kept.clear()
-            found = self._kept[priority] = self._sum_up(priority, None)
+            found = self._kept[priority] = self._sum_up(priority)
         return found
 
     def row_of(self, pod: Pod) -> int | None:
@@ -118,11 +121,13 @@ class NominatedColumns:
         if changed or nodes_changed or is_laid_out_anew:
             self._kept.clear()
 
-    def _sum_up(self, priority: int, without: int | None) -> NominatedAtOrAbove:
+    def _sum_up(self, priority: int, without: int | None = None, among: Bool | None = None) -> NominatedAtOrAbove:
         size = len(self._pods)
         is_ahead = (self._rows[:size] >= 0) & (self._priority[:size] >= priority)
         if without is not None:
             is_ahead[without] = False
+        if among is not None:
+            is_ahead &= among[self._rows[:size]]
         slots = np.flatnonzero(is_ahead)
         slots = slots[np.argsort(self._rows[slots], kind="stable")]
         each = self._rows[slots]

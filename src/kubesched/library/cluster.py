@@ -51,9 +51,10 @@ from kubesched.library.results import (
     WhatIfResult,
 )
 from kubesched.library.scheduler_options import SchedulerOptions, registry_of, settings_of
+from kubesched.planning import solver
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.prices import read_prices
-from kubesched.planning.question import PlanQuestion, plan_for
+from kubesched.serve.plans import PlanQuestion, planned
 from kubesched.simulate.cluster import ClusterModel, profiles_of
 from kubesched.simulate.manifests import load
 from kubesched.simulate.placement import PlacementReport, by_outcome, capacity, model_of, schedule
@@ -249,6 +250,7 @@ class Cluster:
         domain: str = "",
         max_moves: int | None = None,
         save: float | None = None,
+        replace: bool = False,
         exempt: str | Sequence[str] = (),
         delete_emptydir_data: bool = False,
     ) -> PlanResult:
@@ -256,18 +258,19 @@ class Cluster:
 
         `goal` is `free` (empty `nodes` nodes of a `pool` or with the labels of `selector`, or whole values of the label
         `domain`, with `max_moves`), `fit` (make room for the pods of `target`, or for all that wait), `consolidate`
-        (`save` percent), `pool` (the cheapest nodes to buy) or `queue`; `prices` names files. Raises UserError.
+        (`save` percent; `replace` nodes, too), `pool` (the cheapest nodes to buy) or `queue`; `prices` names files.
+        Raises UserError.
         """
         asked = {"goal": goal, "target": target, "nodes": nodes, "pool": pool, "selector": selector, "domain": domain}
-        asked |= {"maxMoves": max_moves, "save": save, "exempt": [str(each) for each in _listed(exempt)]}
+        asked |= {"maxMoves": max_moves, "save": save, "replace": replace, "deleteLocalData": delete_emptydir_data}
         try:
-            question = msgspec.convert({**asked, "deleteEmptydirData": delete_emptydir_data}, PlanQuestion)
+            question = msgspec.convert({**asked, "exempt": [*map(str, _listed(exempt))]}, PlanQuestion)
         except msgspec.ValidationError as error:
             raise UserError(f"plan: {error}") from None
-        listed = read_prices(map(str, _listed(prices))) if question.needs_prices else None
-        copy, search = self._model.copy(self.objects), PlanSearch(effort=question.effort, seed=self._seed)
-        found = plan_for(copy, question, search, prices=listed, observed_at=self._read_at)
-        return PlanResult(found, self._model)
+        solver.require()
+        listed = read_prices(map(str, _listed(prices))) if prices else None
+        copy, search = self._model.copy(self.objects), PlanSearch(seed=self._seed)
+        return PlanResult(planned(question, copy, search, self._read_at, listed), self._model)
 
     def simulate(self, *, config: str | Path = "", seed: int | None = None) -> SimulationResult:
         """All pods and workloads in virtual time, to the end, with preemption. Raises UserError."""

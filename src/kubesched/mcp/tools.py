@@ -25,8 +25,8 @@ from kubesched.mcp.overview import ClusterOverview, overview
 from kubesched.mcp.words import in_words
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.plan import Plan
-from kubesched.planning.question import PlanQuestion, plan_for
 from kubesched.planning.solver import is_installed
+from kubesched.serve.plans import PlanQuestion, planned
 from kubesched.serve.questions import CapacityQuestion, ExplainQuestion, FitQuestion, answer_to, name_pods
 
 PATIENCE = 60.0
@@ -53,7 +53,8 @@ class Tool:
     question: type[QuestionRequest]
     kind: str
     parts: tuple[type, ...]
-    ask: Callable[[Any, QueryService], Awaitable[dict[str, Any]]]
+    ask: Callable[[Any, QueryService, float], Awaitable[dict[str, Any]]]
+    """With how many seconds there are for it."""
 
     @property
     def description(self) -> str:
@@ -78,7 +79,11 @@ class Tool:
         return schema
 
 
-async def _pending(question: PendingQuestion, service: QueryService) -> dict[str, Any]:
+async def _answer(question: QuestionRequest, service: QueryService, timeout: float) -> dict[str, Any]:
+    return await answer_to(question, service)
+
+
+async def _pending(question: PendingQuestion, service: QueryService, timeout: float) -> dict[str, Any]:
     age = service.age()
     found = await service.ask_copy(
         lambda cluster: pending_pods(cluster, with_remedies=question.remedies, most=question.most)
@@ -86,26 +91,26 @@ async def _pending(question: PendingQuestion, service: QueryService) -> dict[str
     return {**answer(found, Skipped({})), "cluster": plain(age)}
 
 
-async def _snapshot(question: SnapshotQuestion, service: QueryService) -> dict[str, Any]:
+async def _snapshot(question: SnapshotQuestion, service: QueryService, timeout: float) -> dict[str, Any]:
     age = service.age()
     return {**document("ClusterOverview", overview(service.cluster)), "cluster": plain(age)}
 
 
-async def _plan(question: PlanQuestion, service: QueryService) -> dict[str, Any]:
+async def _plan(question: PlanQuestion, service: QueryService, timeout: float) -> dict[str, Any]:
     """The best that was found in half of the time; the other half is for its checks."""
-    age, end = service.age(), time.monotonic() + service.slow_timeout / 2
+    age, end = service.age(), time.monotonic() + timeout / 2
     now = datetime.now(UTC).isoformat(timespec="seconds")
     search = PlanSearch(is_over=lambda: time.monotonic() > end, effort=question.effort)
-    found = await service.ask_copy(lambda cluster: plan_for(cluster, question, search, observed_at=now))
+    found = await service.ask_copy(lambda cluster: planned(question, cluster, search, now))
     return {**document("Plan", found), "cluster": plain(age)}
 
 
 TOOLS = {
     "pending": Tool(PendingQuestion, "PendingPods", PARTS["PendingPods"], _pending),
-    "explain": Tool(ExplainQuestion, "Explanation", PARTS["Explanation"], answer_to),
-    "place": Tool(FitQuestion, "Fit", PARTS["Fit"], answer_to),
-    "capacity": Tool(CapacityQuestion, "Capacity", PARTS["Capacity"], answer_to),
-    "what_if": Tool(WhatIfQuestion, "WhatIf", PARTS["WhatIf"], answer_to),
+    "explain": Tool(ExplainQuestion, "Explanation", PARTS["Explanation"], _answer),
+    "place": Tool(FitQuestion, "Fit", PARTS["Fit"], _answer),
+    "capacity": Tool(CapacityQuestion, "Capacity", PARTS["Capacity"], _answer),
+    "what_if": Tool(WhatIfQuestion, "WhatIf", PARTS["WhatIf"], _answer),
     "snapshot": Tool(SnapshotQuestion, "ClusterOverview", (ClusterOverview,), _snapshot),
 }
 """By name. A further question is a further row."""
@@ -129,7 +134,7 @@ async def call(
         async with asyncio.timeout(timeout):
             if isinstance(service.feed, Following):
                 await service.feed.wait_synced()
-            found = await tool.ask(question, service)
+            found = await tool.ask(question, service, timeout)
     except TimeoutError:
         raise ToolError(f"{name}: took longer than {timeout:g} s") from None
     except msgspec.ValidationError as error:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from msgspec.structs import replace
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
@@ -16,7 +15,7 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.framework.nodes import Nodes
 from kubesched.planning import solver
 from kubesched.planning.bounds import upper_bound
-from kubesched.planning.kinds import ANY_NUMBER, KindReader, Problem, classes_of, free_of, problem_of
+from kubesched.planning.kinds import ANY_NUMBER, KindReader, Problem, classes_of, free_of, problem_of, without_node
 from kubesched.simulate.cluster import ClusterModel
 
 _ROUNDING = 1e-4
@@ -50,7 +49,7 @@ def ceilings_of(objects: Iterable[KubeObject], configuration: SchedulerConfigura
     pods = [pod for pod in cluster.pods.values() if not pod.is_finished]
     reader = KindReader(cluster)
     astray = {pod.key: cluster.state.facts(pod) for pod in pods if _stands_where_it_may_not(cluster, reader, pod)}
-    kinds = reader.kinds_of(_without_node(pod) for pod in pods if pod.key not in astray)
+    kinds = reader.kinds_of(without_node(pod) for pod in pods if pod.key not in astray)
     names = {name for kind in kinds for name, _ in kind.amounts}
     names |= {name for facts in astray.values() for name, amount, _ in facts.amounts if amount}
     resources = (*sorted(names), PODS)
@@ -94,10 +93,6 @@ def most_copies(cluster: ClusterModel, pod: Pod) -> int | None:
     return most if most < ANY_NUMBER else None
 
 
-def _without_node(pod: Pod) -> Pod:
-    return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
-
-
 def _stands_where_it_may_not(cluster: ClusterModel, reader: KindReader, pod: Pod) -> bool:
     """A pod that runs on a node that filters would reject by now, or that another scheduler looks after."""
     if not pod.spec.node_name:
@@ -105,4 +100,4 @@ def _stands_where_it_may_not(cluster: ClusterModel, reader: KindReader, pod: Pod
     row = cluster.state.nodes.row_of.get(pod.spec.node_name)
     if row is None or not cluster.engine.knows(pod.spec.scheduler_name):
         return True
-    return not reader.possible_rows(_without_node(pod))[row]
+    return not reader.possible_rows(without_node(pod))[row]

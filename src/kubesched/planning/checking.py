@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.ask.output import counted
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.execution import execute
 from kubesched.planning.movable import Movable
@@ -32,6 +33,10 @@ class Draft:
     """Pending pods with their nodes."""
     new: tuple[KubeObject, ...] = ()
     """Nodes that are added, with what belongs to them."""
+    asked: int = 0
+    """Placements that the engine was asked for."""
+    refused: int = 0
+    """Those of them that it refused."""
 
 
 class Sequencer:
@@ -44,9 +49,10 @@ class Sequencer:
         self._largest = largest
         self.refused: list[Pod] = []
         """Pods whose moves the engine refuses in any order."""
-        self.asked = 0
 
     def run(self) -> tuple[list[PlannedMove], list[PlannedPlacement]]:
+        if not self._draft.moves:  # the engine has agreed to the placements, as they are, in the search
+            return [], [PlannedPlacement(pod.key, node) for pod, node in self._draft.placements]
         moves: list[PlannedMove] = []
         with Oracle(self._cluster) as oracle:
             oracle.add_objects(self._draft.new)
@@ -61,7 +67,7 @@ class Sequencer:
                 left = [each for each in left if each[0].uid not in gone]
                 moves += [PlannedMove(pod.key, pod.spec.node_name, node, wave) for pod, node in accepted]
             placements = self._placements(oracle, wave)
-            self.asked = oracle.asked
+            self._draft.asked += oracle.asked
         return moves, placements
 
     def _wave(self, oracle: Oracle, left: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
@@ -74,7 +80,7 @@ class Sequencer:
             if any(used.get(key, 0) >= max(1, self._budgets.allowed(key)) for key in guards):
                 continue
             with oracle.trying() as keep:
-                if oracle.place(oracle.take_off(pod), oracle.row(node)) is None:
+                if oracle.place(oracle.take_off(pod), oracle.row(node)):
                     keep()
                     accepted.append((pod, node))
                     used |= {key: used.get(key, 0) + 1 for key in guards}
@@ -90,7 +96,7 @@ class Sequencer:
             return []
         with oracle.trying() as keep:
             off = [(oracle.take_off(pod), node) for pod, node in left]
-            if any(oracle.place(pod, oracle.row(node)) is not None for pod, node in off):
+            if not all(oracle.place(pod, oracle.row(node)) for pod, node in off):
                 return []
             keep()
         return list(left)
@@ -98,29 +104,26 @@ class Sequencer:
     def _placements(self, oracle: Oracle, wave: int) -> list[PlannedPlacement]:
         placed = []
         for pod, node in self._draft.placements:
-            if oracle.place(pod, oracle.row(node)) is None:
+            if oracle.place(pod, oracle.row(node)):
                 placed.append(PlannedPlacement(pod.key, node, wave))
             else:
                 self.refused.append(pod)
         return placed
 
 
-def checked(
-    cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, search: PlanSearch, *, refused: int = 0
-) -> Plan:
+def checked(cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, search: PlanSearch) -> Plan:
     """The plan with its moves in waves, once it executes. Nodes whose pods do not move as planned stay in use."""
-    asked, largest = 0, LARGEST_WAVE
+    largest = LARGEST_WAVE
     for _ in range(_ROUNDS):
         sequencer = Sequencer(cluster, movable, draft, largest)
         moves, placements = sequencer.run()
-        asked += sequencer.asked
         failed = {pod.key for pod in sequencer.refused}
         if not failed:
             plan = replace(plan, moves=tuple(moves), placements=tuple(placements), nodes=tuple(draft.nodes))
-            search.tell(f"checking {len(moves)} moves in {plan.waves} waves")
+            search.report(f"checking {len(moves)} moves in {plan.waves} waves")
             done = execute(cluster, plan, nominate=True, new=draft.new, seed=search.seed)
             if done.is_as_planned:
-                return replace(plan, check=_free_check(cluster, plan, draft, search, asked, refused, done.seconds))
+                return replace(plan, check=_free_check(cluster, plan, draft, search, done.seconds))
             if not moves and not done.stuck and not done.unplaced:
                 # groups of pods heed no nominations: the plan is what the scheduler makes of it, checked once more
                 draft.placements = [(pod, done.astray.get(pod.key, node)) for pod, node in draft.placements]
@@ -129,24 +132,22 @@ def checked(
                 largest = 1  # pods of one wave may get in each other's way
                 continue
             failed = {*done.astray, *done.stuck, *done.unplaced}
-        refused += len(failed)
         draft = _without(draft, failed)
         if not draft.moves and not draft.placements and not draft.nodes:
             break
     return replace(plan, moves=(), placements=(), nodes=(), check=None)
 
 
-def _free_check(
-    cluster: ClusterModel, plan: Plan, draft: Draft, search: PlanSearch, asked: int, refused: int, seconds: float
-) -> PlanCheck:
+def _free_check(cluster: ClusterModel, plan: Plan, draft: Draft, search: PlanSearch, seconds: float) -> PlanCheck:
     """How it goes where the scheduler chooses the nodes."""
-    how = [f"{asked} placements decided by the scheduler's engine, Reserve included", WITH_NOMINATIONS]
+    asked = f"{counted(draft.asked, 'placement')} decided by the scheduler's engine, Reserve included"
+    how = (asked, WITH_NOMINATIONS)
     if not plan.moves and not plan.placements:
-        return PlanCheck(tuple(how), asked, refused, seconds)
+        return PlanCheck(how, draft.asked, draft.refused, seconds)
     free = execute(cluster, plan, nominate=False, new=draft.new, seed=search.seed)
     stuck = len(free.stuck) + len(free.unplaced)
     needs = bool(stuck or free.violations)
-    return PlanCheck((*how, WITHOUT), asked, refused, seconds, needs, len(free.astray), stuck)
+    return PlanCheck((*how, WITHOUT), draft.asked, draft.refused, seconds, needs, len(free.astray), stuck)
 
 
 def _without(draft: Draft, failed: Iterable[str]) -> Draft:
@@ -158,4 +159,6 @@ def _without(draft: Draft, failed: Iterable[str]) -> Draft:
         [node for node in draft.nodes if node.name not in nodes],
         [(pod, node) for pod, node in draft.placements if pod.key not in keys],
         draft.new,
+        draft.asked,
+        draft.refused + len(keys),
     )

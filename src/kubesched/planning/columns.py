@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from kubesched.planning.bins import Bins
-from kubesched.planning.covers import Cover, Covered, NodeLoad, bins_of, cost_of, covered_by
+from kubesched.planning.covers import Bins, Cover, Covered, NodeLoad, bins_of, cost_of, covered_by
 from kubesched.planning.knapsack import Knapsack
-from kubesched.planning.solver import INF, Program, Solution, SolverOutcome, WorkLimits
+from kubesched.planning.solver import INF, Program, Solution
 from kubesched.state.columns import Float, Int64
 
 _EPSILON = 1e-7
@@ -59,8 +58,6 @@ class ColumnSearch:
     def suggest_prices(self, prices: Float) -> None:
         """Begin with these, by kind; the bound's program has good ones."""
         self._best_prices = np.clip(prices, 0, self.cover.penalty)
-
-    # -- columns ------------------------------------------------------------------------------------------------------
 
     def add(self, loads: Iterable[tuple[int, Int64]]) -> int:
         """Take these loads into account; how many were new."""
@@ -135,11 +132,16 @@ class ColumnSearch:
         if bound > self.bound:
             self.bound, self._best_prices = bound, prices
 
+    def room_worth(self, node_class: int) -> Float:
+        """By resource, what the room of a node of the class is worth at the prices that proved the bound."""
+        prices = self.cover.penalty if self._best_prices is None else self._best_prices
+        cover = self.cover
+        limits = np.where(cover.most[:, node_class] > 0, cover.demand, 0)
+        return Knapsack(cover.requests, cover.room[node_class], limits).room_worth(prices)
+
     def _tell(self, cost: float) -> None:
         if self._report is not None:
             self._report(cost if self.best is None else self.best.cost, self.bound)
-
-    # -- node by node -------------------------------------------------------------------------------------------------
 
     def start(self, placed: Float, weights: Float) -> None:
         """Begin with loads that best fit makes of what a relaxed solution has by kind and class, and of everything.
@@ -163,8 +165,6 @@ class ColumnSearch:
         covered = covered_by(self.cover, bins)
         self.add((load.node_class, load.counts) for load in covered.loads)
         self.keep(covered)
-
-    # -- whole columns ------------------------------------------------------------------------------------------------
 
     def dive(self, *, by_worth: bool = False, rounds: int = _DIVE_ROUNDS) -> Covered:
         """Fix whole columns, and generate again for what is left, until nothing is.
@@ -231,20 +231,3 @@ class ColumnSearch:
             self.best = covered
             self._tell(covered.cost)
         return covered
-
-    def integer(self, nodes: int = 2_000) -> Covered | None:
-        """The best whole choice of all columns made so far, as far as so many nodes of branch and bound tell."""
-        program = self._program
-        self._limit(self.cover.demand, self.cover.nodes)
-        columns = self._first + np.arange(len(self._counts))
-        program.set_integer(columns)
-        try:
-            solution = program.solve(WorkLimits(nodes=nodes, gap=1e-4))
-        finally:
-            program.set_integer(columns, False)
-        if not solution.has_values or solution.outcome is SolverOutcome.INFEASIBLE:
-            return None
-        demand = self.cover.demand.copy()
-        times = np.rint(solution.values[self._first :]).astype(int).tolist()
-        loads = self._unpacked(enumerate(times), demand)
-        return self.keep(Covered(tuple(loads), demand, cost_of(self.cover, loads, demand)))

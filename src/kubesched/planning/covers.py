@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.planning.bins import Bins
-from kubesched.planning.kinds import Problem
-from kubesched.state.columns import Bool, Float, Int64
+from kubesched.api.pod import Pod
+from kubesched.planning.kinds import PodKind, Problem
+from kubesched.state.columns import Bool, Float, Int64, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,52 @@ class Covered:
     def placed(self) -> Int64:
         """How many pods of each kind the loads have."""
         return sum((load.counts for load in self.loads), start=np.zeros_like(self.left))
+
+
+class Bins:
+    """Nodes with the room that is left on each, and how many pods of each kind they have."""
+
+    def __init__(self, requests: Int64, most_per_node: Int64, fits: Bool) -> None:
+        """`fits` by kind and class; `most_per_node` by kind, leaving room aside."""
+        self._requests = requests
+        self._most = most_per_node
+        self._fits = fits
+        self.class_of: Rows = np.zeros(0, dtype=np.intp)
+        self.left: Int64 = np.zeros((0, requests.shape[1]), dtype=np.int64)
+        self.counts: Int64 = np.zeros((0, len(requests)), dtype=np.int64)
+
+    def add(self, class_of: Rows, room: Int64, counts: Int64) -> None:
+        """Nodes with their class, their whole room and what is on them already."""
+        self.class_of = np.concatenate([self.class_of, class_of])
+        self.left = np.concatenate([self.left, room - counts @ self._requests])
+        self.counts = np.concatenate([self.counts, counts])
+
+    def fill(self, kind: int, count: int, weights: Float, among: Bool | None = None) -> int:
+        """Put so many pods of a kind where they leave least, by the weights of resources; how many found no room."""
+        if count <= 0 or not len(self.left):
+            return count
+        request = self._requests[kind]
+        asked = request > 0
+        room = (self.left[:, asked] // request[asked]).min(axis=1, initial=count)
+        room = np.minimum(room, self._most[kind] - self.counts[:, kind])
+        room[~self._fits[kind, self.class_of]] = 0
+        if among is not None:
+            room[~among] = 0
+        open_bins = np.flatnonzero(room > 0)
+        if not len(open_bins):
+            return count
+        tightest = open_bins[np.argsort(self.left[open_bins] @ weights, kind="stable")]
+        taken = np.minimum(room[tightest], np.maximum(count - (np.cumsum(room[tightest]) - room[tightest]), 0))
+        self.left[tightest] -= taken[:, None] * request
+        self.counts[tightest, kind] += taken
+        return count - int(taken.sum())
+
+
+def pods_of(covered: Covered, kinds: Sequence[PodKind]) -> Iterator[list[tuple[int, Pod]]]:
+    """By load: its pods, each with its kind. Of a kind, the first pods are those that have a load."""
+    pods = [iter(kind.pods) for kind in kinds]
+    for load in covered.loads:
+        yield [(k, next(pods[k])) for k in np.repeat(np.arange(len(kinds)), load.counts).tolist()]
 
 
 def cost_of(cover: Cover, loads: Iterable[NodeLoad], left: Int64) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
@@ -22,13 +23,19 @@ class PlanSearch:
     """How a search goes on: what it tells, and when it has to end. Work is counted, not timed."""
 
     tell: Callable[[str], None] = lambda text: None
-    """Takes what is best so far, in words."""
+    """Takes what is best so far and the bound, in words."""
     is_over: Callable[[], bool] = lambda: False
     """Whether whoever asked has had enough: the best so far is the answer."""
     effort: int = 200
     """How many neighbourhoods are tried at most."""
     seed: int = 0
+    bound: str = field(default="", init=False)
+    """What no plan can do better than, in words, once it is known."""
     was_cut: bool = field(default=False, init=False)
+
+    def report(self, best: str) -> None:
+        """This is the best so far."""
+        self.tell(f"{best}; {self.bound}" if self.bound else best)
 
     def goes_on(self) -> bool:
         self.was_cut = self.was_cut or self.is_over()
@@ -54,18 +61,15 @@ class Emptying:
             self.on[row] = {pod.uid: pod for pod in pods}
             self.began |= dict.fromkeys(self.on[row], row)
         self.at |= self.began
+        self.move_count = 0
 
     @property
     def moved(self) -> list[Pod]:
         """The pods that are elsewhere than at first."""
         return [pod for row, pods in self.on.items() for uid, pod in pods.items() if self.began[uid] != row]
 
-    @property
-    def move_count(self) -> int:
-        return sum(row != self.began[uid] for uid, row in self.at.items())
-
-    def empty(self, rows: Iterable[int], avoid: Bool | None = None) -> bool:
-        """Whether all pods of these rows find others that are not closed; if not, all is as it was.
+    def empty(self, rows: Iterable[int], avoid: Bool, pays: Callable[[], bool] = lambda: True) -> bool:
+        """Whether all pods of these rows find others that are not closed, and that pays; if not, all is as it was.
 
         Rows to `avoid` are taken only if no others will do.
         """
@@ -80,10 +84,12 @@ class Emptying:
             for pod in self.packing.by_size(pods):
                 before = self.at[pod.uid]
                 if self.relocate(pod, allowed, avoid) is None:
-                    for moved, row in reversed(done):
-                        self.note(moved, row)
-                    return False
+                    break
                 done.append((pod, before))
+            if len(done) < len(pods) or not pays():
+                for moved, row in reversed(done):
+                    self.note(moved, row)
+                return False
             keep()
         self.closed[rows] = True
         return True
@@ -105,29 +111,16 @@ class Emptying:
         rows = rows & packing.fits[kind] & (packing.free >= packing.requests[kind]).all(axis=1)
         if packing.per_node[kind] == 1:
             rows &= packing.counts[kind] == 0
-        for _ in range(_TRIES):
+        for tried in count(1):
             if not rows.any():
                 return None
             row = packing.tightest(kind, rows)
-            if self.oracle.place(pod, row) is None:
+            if self.oracle.place(pod, row):
                 return row
             rows[row] = False
-        while rows.any():
-            rows = rows & self.oracle.feasible(pod, rows)
-            if not rows.any():
-                return None
-            row = packing.tightest(kind, rows)
-            if self.oracle.place(pod, row) is None:
-                return row
-            rows[row] = False
+            if tried >= _TRIES:
+                rows &= self.oracle.feasible(pod, rows)
         return None
-
-    def put(self, pod: Pod, row: int) -> bool:
-        """Move a pod to this very row, if the engine agrees; else it is off its node."""
-        if self.oracle.place(self.oracle.take_off(pod), row) is not None:
-            return False
-        self.note(pod, row)
-        return True
 
     def may_move(self, pod: Pod) -> bool:
         """Whether it can be moved, perhaps again.
@@ -140,5 +133,6 @@ class Emptying:
         """The pod stands on this row now."""
         before = self.at[pod.uid]
         self.packing.move(self.packing.kind_of[pod.uid], before, row)
+        self.move_count += (row != self.began[pod.uid]) - (before != self.began[pod.uid])
         self.at[pod.uid] = row
         self.on[row][pod.uid] = self.on[before].pop(pod.uid)

@@ -48,13 +48,6 @@ class Execution:
     def is_as_planned(self) -> bool:
         return not (self.astray or self.stuck or self.unplaced or self.violations)
 
-    @property
-    def first_problem(self) -> str:
-        for said, pods in (("went to", self.astray), ("finds no node:", self.stuck), ("still waits:", self.unplaced)):
-            for pod, why in pods.items():
-                return f"{pod} {said} {why}"
-        return f"budget {self.violations[0]} is broken" if self.violations else ""
-
 
 class WaveOperation:
     """What a simulation does to carry out a plan, to be used once."""
@@ -105,8 +98,6 @@ class WaveOperation:
         if pod.uid in self._awaited:
             self._awaited.remove(pod.uid)
             self._go_on()
-
-    # -- wave by wave -------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         pods = self._simulation.objects(Pod)

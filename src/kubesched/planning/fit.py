@@ -12,13 +12,14 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.ask.output import counted
 from kubesched.planning.checking import Draft, checked
-from kubesched.planning.drain import RELAXED, fewest_exchanges, most_placed
+from kubesched.planning.drain import RELAXED, fewest_exchanges, most_worth
 from kubesched.planning.emptying import Emptying, PlanSearch
 from kubesched.planning.free import PROOF
+from kubesched.planning.gangs import domains_of
 from kubesched.planning.movable import Movable, MovingRules
 from kubesched.planning.oracle import Oracle
 from kubesched.planning.packing import Packing
-from kubesched.planning.plan import Plan, PlanBound, PlanError, PlanOutcome
+from kubesched.planning.plan import Plan, PlanBound, PlanError, PlanOutcome, in_words
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.columns import Bool
 
@@ -44,26 +45,26 @@ def plan_fit(
     bounds = [fewest_exchanges(packing, pods, rows) for _, rows in domains]
     possible = [(value, *domain) for value, domain in zip(bounds, domains) if value is not None]
     if not possible:
-        shares = most_placed(packing, pods, np.logical_or.reduce([rows for _, rows in domains]))
+        shares = most_worth(packing, pods=pods, rows=np.logical_or.reduce([rows for _, rows in domains]))
         where = f" in one {domains[0][0].partition('=')[0]}" if len(domains) > 1 else ""
-        scarce = ", ".join(f"{each.what} {each.share:.0%}" for each in shares.scarce[:3])
         most = PlanBound(math.floor(shares.value + 1e-6), "pods", RELAXED, PROOF, shares.scarce)
-        why = f"scarce: {scarce}" if scarce else "no more nodes may take them"
+        why = f"scarce: {in_words(shares.scarce)}" if shares.scarce else "no more nodes may take them"
         reason = f"whatever is moved, at most {most.value:g} of them find room{where}; {why}"
         return replace(plan, reason=reason, bound=most)
     bound = PlanBound(math.ceil(min(each[0] for each in possible) - 1e-4), "moves", RELAXED, PROOF)
-    best: tuple[Draft, int] | None = None
+    search.bound = f"at least {bound.value:g} moves"
+    best: Draft | None = None
     for value, _, rows in sorted(possible, key=lambda each: each[0]):
-        if best is not None and (len(best[0].moves) <= math.ceil(value - 1e-4) or not search.goes_on()):
+        if best is not None and (len(best.moves) <= math.ceil(value - 1e-4) or not search.goes_on()):
             break
         found = _Fitting(cluster, movable, pods, rows).run()
-        if found is not None and (best is None or len(found[0].moves) < len(best[0].moves)):
+        if found is not None and (best is None or len(found.moves) < len(best.moves)):
             best = found
-            search.tell(f"{len(best[0].moves)} moves")
+            search.report(f"{len(best.moves)} moves")
     if best is None:
         reason = "no way was found; whether there is one is open"
         return replace(plan, outcome=PlanOutcome.UNCHANGED, reason=reason, bound=bound)
-    plan = checked(cluster, movable, replace(plan, bound=bound), best[0], search, refused=best[1])
+    plan = checked(cluster, movable, replace(plan, bound=bound), best, search)
     if len(plan.placements) < len(pods):
         reason = "the pods do not run in the simulation of what was found; whether there is another way is open"
         return replace(plan, moves=(), placements=(), outcome=PlanOutcome.UNCHANGED, reason=reason, check=None)
@@ -80,15 +81,7 @@ def _domains(cluster: ClusterModel, pods: Sequence[Pod]) -> Iterator[tuple[str, 
         yield "", live.copy()
         return
     key = constraints.topology[0].key
-    values: dict[str, list[int]] = {}
-    for row in np.flatnonzero(live).tolist():
-        value = nodes.node(row).metadata.labels.get(key)
-        if value is not None:
-            values.setdefault(value, []).append(row)
-    for value, rows in sorted(values.items()):
-        column = np.zeros_like(live)
-        column[rows] = True
-        yield f"{key}={value}", column
+    yield from ((f"{key}={value}", rows) for value, rows in domains_of(cluster, key).items())
 
 
 class _Fitting:
@@ -102,8 +95,8 @@ class _Fitting:
         self._packing = Packing(cluster, movable, more=pods)
         self._placed: dict[str, int] = {}
 
-    def run(self) -> tuple[Draft, int] | None:
-        """The moves and places, and how often the engine refused; None if a pod finds no node."""
+    def run(self) -> Draft | None:
+        """The moves and places; None if a pod finds no node."""
         with Oracle(self._cluster) as oracle:
             self._emptying = emptying = Emptying(oracle, self._packing, self._movable)
             for pod in self._packing.by_size(self._pods):
@@ -116,7 +109,7 @@ class _Fitting:
                 self._packing.move(self._packing.kind_of[pod.uid], -1, row)
             moves = [(pod, oracle.name(emptying.at[pod.uid])) for pod in emptying.moved]
             placements = [(pod, oracle.name(self._placed[pod.uid])) for pod in self._pods]
-            return Draft(moves, [], placements), oracle.refused
+            return Draft(moves, [], placements, asked=oracle.asked, refused=oracle.refused)
 
     def _make_room(self, pod: Pod) -> int | None:
         """Move as few pods as possible off one node, and put the pod there; its row."""
@@ -158,7 +151,7 @@ class _Fitting:
                     break
                 done.append((victim, before))
             else:
-                if emptying.oracle.place(pod, row) is None:
+                if emptying.oracle.place(pod, row):
                     keep()
                     return True
             for victim, before in reversed(done):

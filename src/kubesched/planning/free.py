@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from kubesched.planning.movable import Movable, MovingRules
 from kubesched.planning.neighbourhoods import Neighbourhoods
 from kubesched.planning.oracle import Oracle
 from kubesched.planning.packing import Packing
-from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlanError, PlannedNode, PlanOutcome
+from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlanError, PlannedNode, PlanOutcome, in_words
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.nodes import INSTANCE_TYPE, label_of, pool_of
 from kubesched.state.columns import Float
@@ -61,15 +62,27 @@ class UnitSearch:
         self._packing = emptying.packing
         self._units = tuple(units)
         self._left = list(units)
+        self._new = [unit for unit in units if unit.is_new]
         self._search = search
         self.done: list[Unit] = []
 
     @property
     def worth(self) -> float:
-        return sum(unit.worth for unit in self.done)
+        """Of all that is emptied, and of new nodes that nothing has come to."""
+        return sum(unit.worth for unit in (*self.done, *self._unused()))
+
+    def _unused(self) -> list[Unit]:
+        return [unit for unit in self._new if unit not in self.done and not self._emptying.on[unit.rows[0]]]
 
     def run(self, wanted: float, first: Drained | None, most_moves: int | None = None) -> None:
         """Empty units until they are worth so much, or nothing more is found."""
+        self._run(wanted, first, most_moves)
+        self._keep_old()
+        for unit in self._unused():
+            self.done.append(unit)
+            self._emptying.closed[unit.rows[0]] = True
+
+    def _run(self, wanted: float, first: Drained | None, most_moves: int | None) -> None:
         solution = first
         for i in range(_ROUNDS):
             is_last = i == _ROUNDS - 1 or solution is None
@@ -77,7 +90,7 @@ class UnitSearch:
             self._round(wanted, shares, 0.0 if is_last else 0.05, most_moves)
             if self.worth >= wanted - _EPSILON or is_last or not self._left or not self._search.goes_on():
                 return
-            solution = fewest_moves(self._packing, self._left, wanted - self.worth)
+            solution = fewest_moves(self._packing, self._left, wanted - sum(unit.worth for unit in self.done))
 
     def _round(self, wanted: float, shares: Float, least: float, most_moves: int | None) -> None:
         packing, emptying = self._packing, self._emptying
@@ -93,11 +106,29 @@ class UnitSearch:
                 break
             if most_moves is not None and emptying.move_count + moves[list(unit.rows)].sum() > most_moves:
                 continue
+            if unit.is_new and unit in self._unused():
+                continue
             tried.add(i)
-            if emptying.empty(unit.rows, avoid):
+            if emptying.empty(unit.rows, avoid, partial(self._gains, self.worth, unit)):
                 self.done.append(unit)
-                self._search.tell(f"{len(self.done)} emptied with {emptying.move_count} moves")
+                self._search.report(f"{len(self.done)} emptied with {emptying.move_count} moves")
         self._left = [unit for i, unit in enumerate(self._left) if i not in tried]
+
+    def _gains(self, before: float, unit: Unit) -> bool:
+        """Whether it is worth more than new nodes that its pods have come to."""
+        return not self._new or self.worth + (0.0 if unit.is_new else unit.worth) > before + _EPSILON
+
+    def _keep_old(self) -> None:
+        """Where a node that was emptied would do as well as a new one, it stays."""
+        closed = self._emptying.closed
+        for new in [unit for unit in self._new if self._emptying.on[unit.rows[0]]]:
+            for old in {unit.worth: unit for unit in self.done if unit.worth < new.worth}.values():
+                self.done.remove(old)
+                closed[list(old.rows)] = False
+                if self._emptying.empty(new.rows, closed, partial(self._gains, self.worth + old.worth, new)):
+                    break
+                self.done.append(old)
+                closed[list(old.rows)] = True
 
     def improve(self, wanted: float, *, whole: bool = False) -> float | None:
         """Pack nodes anew, a few at a time, until what is emptied is worth so much. With `whole` all of them first.
@@ -119,9 +150,10 @@ class UnitSearch:
 
 def draft_of(cluster: ClusterModel, emptying: Emptying, nodes: list[PlannedNode]) -> Draft:
     """The moves that were found: those off nodes with fewest pods to move first, so that nodes are free soon."""
-    names = cluster.state.nodes.names
+    names, oracle = cluster.state.nodes.names, emptying.oracle
     moved = sorted(emptying.moved, key=lambda pod: (-int(emptying.closed[emptying.began[pod.uid]]), pod.spec.node_name))
-    return Draft([(pod, names[emptying.at[pod.uid]]) for pod in moved], nodes, [])
+    moves = [(pod, names[emptying.at[pod.uid]]) for pod in moved]
+    return Draft(moves, nodes, [], asked=oracle.asked, refused=oracle.refused)
 
 
 def plan_free(
@@ -138,30 +170,30 @@ def plan_free(
     most = most_worth(packing, units)
     first = fewest_moves(packing, units, goal.count) if most.value >= goal.count - _EPSILON else None
     if first is None:
-        scarce = ", ".join(f"{each.what} {each.share:.0%}" for each in most.scarce[:3])
         bound = PlanBound(math.floor(most.value + _EPSILON), "nodes", RELAXED, PROOF, most.scarce)
-        reason = f"however pods are moved, at most {bound.value:g} can be emptied; scarce: {scarce or 'room'}"
+        reason = f"however pods are moved, at most {bound.value:g} can be emptied; scarce: {in_words(most.scarce)}"
         return replace(plan, reason=reason, bound=bound)
     bound = PlanBound(math.ceil(first.value - 1e-4), "moves", RELAXED, PROOF, most.scarce)
     if goal.most_moves is not None and bound.value > goal.most_moves:
         return replace(plan, reason=f"it takes at least {bound.value:g} moves", bound=bound)
+    search.bound = f"at least {bound.value:g} moves"
     with Oracle(cluster) as oracle:
         emptying = Emptying(oracle, packing, movable)
         found = UnitSearch(emptying, units, search)
         found.run(goal.count, first, goal.most_moves)
         if found.worth < goal.count and goal.most_moves is None and not goal.domain:
             found.improve(goal.count)
-        nodes = [freed_node(cluster, row) for unit in found.done for row in unit.rows]
-        draft, refused = draft_of(cluster, emptying, nodes), oracle.refused
-    plan = checked(cluster, movable, replace(plan, bound=bound), draft, search, refused=refused)
-    return _outcome(plan, goal, search, found.done)
+        emptied = [[oracle.name(row) for row in unit.rows] for unit in found.done]
+        nodes = [planned_node(cluster, name, NodeFate.FREED) for names in emptied for name in names]
+        draft = draft_of(cluster, emptying, nodes)
+    plan = checked(cluster, movable, replace(plan, bound=bound), draft, search)
+    freed = {node.name for node in plan.nodes}
+    return _outcome(plan, goal, search, sum(freed.issuperset(names) for names in emptied))
 
 
-def _outcome(plan: Plan, goal: FreeGoal, search: PlanSearch, units: Sequence[Unit]) -> Plan:
-    freed = {node.name for node in plan.nodes_that_are(NodeFate.FREED)}
-    count = len(freed) if not goal.domain else len({u.name for u in units if freed and u.rows})
+def _outcome(plan: Plan, goal: FreeGoal, search: PlanSearch, count: int) -> Plan:
     plan = replace(plan, value=float(len(plan.moves)))
-    if count >= goal.count and plan.nodes:
+    if count >= goal.count:
         return replace(plan, outcome=PlanOutcome.FOUND, reason="")
     why = "the search was interrupted" if search.was_cut else "no way to empty more was found"
     if not plan.nodes:
@@ -194,6 +226,6 @@ def _units(cluster: ClusterModel, movable: Movable, packing: Packing, goal: Free
     return units, blocked
 
 
-def freed_node(cluster: ClusterModel, row: int, price: float | None = None) -> PlannedNode:
-    node = cluster.state.nodes.node(row)
-    return PlannedNode(node.name, NodeFate.FREED, node.metadata.labels.get(INSTANCE_TYPE, ""), price)
+def planned_node(cluster: ClusterModel, name: str, fate: NodeFate, price: float | None = None) -> PlannedNode:
+    node = cluster.state.nodes.node(cluster.state.nodes.row_of[name])
+    return PlannedNode(name, fate, node.metadata.labels.get(INSTANCE_TYPE, ""), price)

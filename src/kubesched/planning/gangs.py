@@ -9,10 +9,9 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
-from kubesched.api.requests import PODS
 from kubesched.framework.groups import group_of
 from kubesched.planning.covers import Cover, filled
-from kubesched.planning.kinds import PodKind, Problem, classes_of, free_of
+from kubesched.planning.kinds import PodKind, Problem, classes_of, free_of, resources_of
 from kubesched.planning.levels import Apart
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.columns import Bool
@@ -22,6 +21,16 @@ def gang_of(cluster: ClusterModel, pod: Pod) -> PodGroup | None:
     """The group of a pod, if its pods have to run together or next to each other."""
     group = group_of(pod, cluster.state) if group_key(pod) else None
     return group if group is not None and (group.is_gang or group.topology_key) else None
+
+
+def domains_of(cluster: ClusterModel, key: str) -> dict[str, Bool]:
+    """The rows with each value of a label."""
+    nodes, rows = cluster.state.nodes, dict[str, list[int]]()
+    for row in np.flatnonzero(nodes.live[: nodes.size]).tolist():
+        value = nodes.node(row).metadata.labels.get(key)
+        if value is not None:
+            rows.setdefault(value, []).append(row)
+    return {value: np.isin(np.arange(nodes.size), rows[value]) for value in sorted(rows)}
 
 
 def running_of(cluster: ClusterModel, key: str) -> int:
@@ -54,18 +63,13 @@ def within_domains(cluster: ClusterModel, problem: Problem) -> Problem:
 
 def _domain(cluster: ClusterModel, kinds: Sequence[PodKind], gang: PodGroup) -> Bool:
     """The rows of the domain where its pods run already, or where all of it fits and least is left; else none."""
-    nodes = cluster.state.nodes
-    ids = nodes.label(gang.topology_key).ids[: nodes.size]
-    there = {
-        int(ids[nodes.row_of[pod.spec.node_name]])
-        for pod in cluster.pods.values()
-        if pod.spec.node_name in nodes.row_of and group_key(pod) == gang.key
-    }
+    nodes, domains = cluster.state.nodes, domains_of(cluster, gang.topology_key).values()
+    placed = [pod.spec.node_name for pod in cluster.pods.values() if group_key(pod) == gang.key]
+    running = [nodes.row_of[name] for name in placed if name in nodes.row_of]
     best, rows = None, np.zeros(nodes.size, dtype=np.bool_)
-    resources = (*sorted({name for kind in kinds for name, _ in kind.amounts}), PODS)
+    resources = resources_of(kinds)
     room = free_of(cluster, resources)
-    for domain in sorted(there or set(ids[nodes.live[: nodes.size]].tolist()) - {-1}):
-        within = nodes.live[: nodes.size] & (ids == domain)
+    for within in [each for each in domains if each[running].any()] or domains:
         limited = [replace(kind, fits=kind.fits & within) for kind in kinds]
         part = Problem(resources, tuple(limited), classes_of(limited, room, within))
         cover = Cover.of_queue(part, np.ones(len(kinds)))

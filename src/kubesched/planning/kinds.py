@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.api.pod import Pod
 from kubesched.api.requests import PODS
@@ -83,13 +84,7 @@ class Problem:
     @cached_property
     def requests(self) -> Int64:
         """By kind and resource."""
-        index = {name: i for i, name in enumerate(self.resources)}
-        requests = np.zeros((len(self.kinds), len(self.resources)), dtype=np.int64)
-        for k, kind in enumerate(self.kinds):
-            for name, amount in kind.amounts:
-                requests[k, index[name]] = amount
-        requests[:, -1] = 1
-        return requests
+        return requests_of(self.kinds, self.resources)
 
     @cached_property
     def demand(self) -> Int64:
@@ -113,6 +108,17 @@ class Problem:
         per_node = np.array([kind.most_per_node for kind in self.kinds], dtype=np.int64)
         fits = np.array([node_class.fits for node_class in self.classes]).reshape(len(self.classes), len(self.kinds))
         return np.where(fits.T, np.minimum(per_node[:, None], most_of(self.requests, self.free)), 0)
+
+
+def requests_of(kinds: Sequence[PodKind], resources: Sequence[str]) -> Int64:
+    """What a pod of each kind asks for, by kind and resource, the last of which is the number of pods."""
+    index = {name: i for i, name in enumerate(resources)}
+    requests = np.zeros((len(kinds), len(resources)), dtype=np.int64)
+    for k, kind in enumerate(kinds):
+        for name, amount in kind.amounts:
+            requests[k, index[name]] = amount
+    requests[:, -1] = 1
+    return requests
 
 
 def most_of(requests: Int64, free: Int64) -> Int64:
@@ -230,21 +236,22 @@ class _ProfileReader:
         return None
 
 
-def problem_of(
-    cluster: ClusterModel,
-    pods: Iterable[Pod],
-    *,
-    leaving: Iterable[Pod] = (),
-    rows: Bool | None = None,
-    apart: Callable[[Pod], Hashable] | None = None,
-) -> Problem:
-    """Where these pods could go. The load of `leaving`, pods that are placed, is not counted; only `rows` are nodes."""
+def problem_of(cluster: ClusterModel, pods: Iterable[Pod], apart: Callable[[Pod], Hashable] | None = None) -> Problem:
+    """Where these pods could go, beside what runs."""
     kinds = KindReader(cluster).kinds_of(pods, apart)
-    names = sorted({name for kind in kinds for name, _ in kind.amounts})
-    resources = (*names, PODS)
-    free = free_of(cluster, resources, leaving)
-    live = cluster.state.nodes.live[: len(free)]
-    return Problem(resources, kinds, classes_of(kinds, free, live if rows is None else live & rows))
+    resources = resources_of(kinds)
+    free = free_of(cluster, resources)
+    return Problem(resources, kinds, classes_of(kinds, free, cluster.state.nodes.live[: len(free)]))
+
+
+def resources_of(kinds: Iterable[PodKind]) -> tuple[str, ...]:
+    """What pods of these kinds ask for; the last one is the number of pods."""
+    return (*sorted({name for kind in kinds for name, _ in kind.amounts}), PODS)
+
+
+def without_node(pod: Pod) -> Pod:
+    """The pod as it was before it was placed."""
+    return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
 
 
 def free_of(cluster: ClusterModel, resources: Sequence[str], leaving: Iterable[Pod] = ()) -> Int64:

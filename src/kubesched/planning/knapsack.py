@@ -35,7 +35,7 @@ class Knapsack:
     def __init__(self, requests: Int64, room: Int64, most: Int64) -> None:
         """`most` pods of each kind at most, by kind; `requests` by kind and resource."""
         self.kinds: Rows = np.flatnonzero(most > 0)
-        self._count = len(most)
+        self._count, self._resources = len(most), len(room)
         self._requests = requests[self.kinds]
         self._most = most[self.kinds]
         self._used = np.flatnonzero(((self._requests * self._most[:, None]).sum(axis=0) > room) & (room > 0))
@@ -62,6 +62,12 @@ class Knapsack:
         counts[self.kinds[wanted]] = found
         return BestLoad(counts, value, bound)
 
+    def room_worth(self, values: Float) -> Float:
+        """By resource, what the room is worth for these values of pods."""
+        worth = np.zeros(self._resources)
+        worth[self._used] = self._relaxed(values[self.kinds], self._most)[1]
+        return worth
+
     def _relaxed(self, worth: Float, limits: Int64) -> tuple[Float, Float]:
         """The knapsack of which parts of pods are taken, and what one more unit of each resource is worth to it."""
         if not len(self._used):
@@ -85,10 +91,7 @@ class _Search:
     """One search over loads."""
 
     def __init__(self, worth: Float, requests: Int64, room: Int64, most: Int64) -> None:
-        self._worth = worth
-        self._requests = requests
-        self._room = room
-        self._most = most
+        self._worth, self._requests, self._room, self._most = worth, requests, room, most
 
     def run(self, relaxed: Float, prices: Float) -> tuple[Int64, float, float]:
         """The best load, its value and a bound, for these prices of one unit of each resource."""

@@ -92,8 +92,6 @@ class LevelPacker:
     def _cover(self, demand: Int64, values: Float | None = None) -> Cover:
         return Cover.of_queue(self._problem, self._values if values is None else values, demand)
 
-    # -- gangs --------------------------------------------------------------------------------------------------------
-
     def _with_whole_gangs(self, covered: Covered, demand: Int64) -> Covered:
         """Without gangs of which some pods are left out: their room goes to others, or makes another gang whole."""
         dropped: list[str] = []

@@ -95,11 +95,6 @@ class Movable:
         staying = self.staying[node.name]
         return f"{staying[0][0].key}: {staying[0][1]}" if staying else ""
 
-    @property
-    def all(self) -> list[Pod]:
-        """All pods that may move."""
-        return [pod for pods in self.pods.values() for pod in pods]
-
     def reasons(self, nodes: Iterable[str]) -> list[tuple[str, int]]:
         """Why pods of these nodes must stay, with their number, the most frequent first."""
         return Counter(why for name in nodes for _, why in self.staying[name]).most_common()

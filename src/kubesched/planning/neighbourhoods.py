@@ -65,7 +65,8 @@ class Neighbourhoods:
             if self.gained >= wanted or not self._search.goes_on():
                 return
             if self._try(self._sample()):
-                self._search.tell(f"{int(self._emptying.closed.sum())} nodes emptied, {tried + 1} neighbourhoods tried")
+                emptied = int(self._emptying.closed.sum())
+                self._search.report(f"{emptied} nodes emptied, {tried + 1} neighbourhoods tried")
 
     def _sample(self) -> list[int]:
         """A node that is cheap to empty for its worth, and others with room."""
@@ -115,16 +116,14 @@ class Neighbourhoods:
         leaving = self._leaving(rows, kinds, counts)
         if leaving is None:
             return False
-        before = {pod.uid: emptying.at[pod.uid] for pod, _ in leaving}
         with emptying.oracle.trying() as keep:
             off = [(emptying.oracle.take_off(pod), pod, row) for pod, row in leaving]
             for unplaced, _, row in off:
-                if emptying.oracle.place(unplaced, row) is not None:
+                if not emptying.oracle.place(unplaced, row):
                     self._refused.add((self._packing.kind_of[unplaced.uid], row))
                     return False
             keep()
         for _, pod, row in off:
-            assert before[pod.uid] != row
             emptying.note(pod, row)
         return True
 

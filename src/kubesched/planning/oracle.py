@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,16 +25,7 @@ Choose = Callable[[Bool], int]
 """Takes the rows that fit, and returns the one to take."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why the engine does not put a pod on a node; without a node, why on none of those that were asked about."""
-
-    pod: str
-    reason: str
-    node: str = ""
-
-
-class Oracle:
+class Oracle(AbstractContextManager["Oracle"]):
     """A cluster on which pods are taken off and placed for as long as the `with` block lasts."""
 
     def __init__(self, cluster: ClusterModel) -> None:
@@ -48,9 +37,6 @@ class Oracle:
         self._trial = Trial(cluster)
         self._taken_off: set[str] = set()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -60,18 +46,11 @@ class Oracle:
         """What is done within the block is undone at its end, unless what it yields is called before."""
         return self._trial.part()
 
-    # -- rows ---------------------------------------------------------------------------------------------------------
-
     def row(self, node: str) -> int:
         return self._nodes.row_of[node]
 
     def name(self, row: int) -> str:
         return self._nodes.names[row]
-
-    @property
-    def rows(self) -> Bool:
-        """All rows that have a node."""
-        return self._nodes.live[: self._nodes.size].copy()
 
     def only(self, rows: Iterable[int]) -> Bool:
         """These rows as a column."""
@@ -88,8 +67,6 @@ class Oracle:
                 rows.append(self.row(obj.name))
         return rows
 
-    # -- pods ---------------------------------------------------------------------------------------------------------
-
     def take_off(self, pod: Pod) -> Pod:
         """The pod as if it had not been placed yet; whatever it held is free."""
         self._taken_off.add(pod.uid)
@@ -99,13 +76,12 @@ class Oracle:
         """Those of the rows that pass every filter for a pod that has no node."""
         return self._feasible(self._decide(pod, rows))
 
-    def place(self, pod: Pod, row: int) -> Refusal | None:
-        """Put a pod that has no node on this one; None if it stands there now."""
-        decision = self._decide_on(pod, row)
-        return None if self._stands(decision) else self._refusal(decision, self.name(row))
+    def place(self, pod: Pod, row: int) -> bool:
+        """Put a pod that has no node on this one; whether it stands there now."""
+        return self._stands(self._decide_on(pod, row))
 
-    def place_anywhere(self, pod: Pod, rows: Bool | None = None, choose: Choose | None = None) -> int | Refusal:
-        """Put a pod that has no node on one of the rows; the row where it stands now.
+    def place_anywhere(self, pod: Pod, rows: Bool | None = None, choose: Choose | None = None) -> int | None:
+        """Put a pod that has no node on one of the rows; the row where it stands now, None if none takes it.
 
         Without `choose` the engine chooses by its scores. With it, what Reserve refuses is asked about no second time.
         """
@@ -115,7 +91,7 @@ class Oracle:
             row = choose(self._feasible(decision))
             if decision.node != self.name(row):
                 decision = self._decide_on(pod, row)
-        return self.row(decision.node) if self._stands(decision) else self._refusal(decision)
+        return self.row(decision.node) if self._stands(decision) else None
 
     def _decide_on(self, pod: Pod, row: int) -> Decision:
         """With a nomination the engine looks at one node only, unless that does not fit; the others do not count."""
@@ -145,6 +121,3 @@ class Oracle:
             return True
         self.refused += 1
         return False
-
-    def _refusal(self, decision: Decision, node: str = "") -> Refusal:
-        return Refusal(decision.pod.key, decision.message, node)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
-from msgspec.structs import replace
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.requests import PODS
-from kubesched.planning.kinds import KindReader, PodKind, free_of, most_of
+from kubesched.planning.kinds import KindReader, PodKind, free_of, most_of, requests_of, resources_of, without_node
 from kubesched.planning.movable import Movable
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.columns import Bool, Float, Int64
@@ -24,11 +23,10 @@ class Packing:
         """`more` are pending pods that are to be placed, too."""
         nodes = cluster.state.nodes
         self.live: Bool = nodes.live[: nodes.size].copy()
-        pods = [*movable.all, *more]
-        self.kinds: tuple[PodKind, ...] = KindReader(cluster).kinds_of(map(_without_node, pods))
-        names = sorted({name for kind in self.kinds for name, _ in kind.amounts})
-        self.resources = (*names, PODS)
-        self.requests = _requests(self.kinds, self.resources)
+        pods = [*chain.from_iterable(movable.pods.values()), *more]
+        self.kinds: tuple[PodKind, ...] = KindReader(cluster).kinds_of(map(without_node, pods))
+        self.resources = resources_of(self.kinds)
+        self.requests = requests_of(self.kinds, self.resources)
         """By kind and resource."""
         self.fits: Bool = np.array([kind.fits for kind in self.kinds], dtype=np.bool_).reshape(-1, nodes.size)
         """By kind and row."""
@@ -46,15 +44,11 @@ class Packing:
         for pod in pods:
             if pod.spec.node_name:
                 self.counts[self.kind_of[pod.uid], nodes.row_of[pod.spec.node_name]] += 1
-        empty = {name for name in movable.pods if not movable.pods[name] and not movable.staying[name]}
         self.candidates = np.zeros(nodes.size, dtype=np.bool_)
         """Rows whose nodes can be emptied."""
-        self.empty = np.zeros(nodes.size, dtype=np.bool_)
-        """Rows whose nodes are empty already, but for daemons."""
         for node in cluster.all(Node):
             row = nodes.row_of[node.name]
             self.candidates[row] = self.live[row] and not movable.keeps(node)
-            self.empty[row] = node.name in empty
 
     @cached_property
     def scale(self) -> Float:
@@ -77,8 +71,6 @@ class Packing:
     def fitting(self) -> Int64:
         """By kind and row: how many more of the kind alone a node takes now."""
         room = np.minimum(most_of(self.requests, self.free), np.maximum(self.per_node[:, None] - self.counts, 0))
-        single = self.per_node[:, None] == 1
-        room = np.where(single & (self.counts > 0), 0, room)
         return np.where(self.fits, room, 0)
 
     def taking(self) -> Int64:
@@ -102,17 +94,3 @@ class Packing:
         """The largest first."""
         sizes = (self.requests / self.scale).max(axis=1)
         return sorted(pods, key=lambda pod: -sizes[self.kind_of[pod.uid]])
-
-
-def _without_node(pod: Pod) -> Pod:
-    return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
-
-
-def _requests(kinds: Sequence[PodKind], resources: Sequence[str]) -> Int64:
-    index = {name: i for i, name in enumerate(resources)}
-    requests = np.zeros((len(kinds), len(resources)), dtype=np.int64)
-    for k, kind in enumerate(kinds):
-        for name, amount in kind.amounts:
-            requests[k, index[name]] = amount
-    requests[:, -1] = 1
-    return requests

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -144,6 +144,11 @@ class Plan:
 
     def nodes_that_are(self, fate: NodeFate) -> list[PlannedNode]:
         return [node for node in self.nodes if node.fate is fate]
+
+
+def in_words(scarce: Sequence[ShadowPrice]) -> str:
+    """What is scarcest, with its share."""
+    return ", ".join(f"{each.what} {each.share:.0%}" for each in scarce[:3]) or "room"
 
 
 def by_wave(moves: Iterable[PlannedMove]) -> list[list[PlannedMove]]:

@@ -5,10 +5,32 @@ PAUSE=${PAUSE:-5}
 
 surprise() { echo "Stopped: $*. Nothing else was done; make a new plan." >&2; exit 1; }
 
-# pods NAMESPACE OWNER: name, uid, node and readiness of each pod that the owner has made
+# pods NAMESPACE OWNER: owner, name, uid, node and readiness of each pod of the owner; "-" stands for none
 pods() {
-  $KUBECTL get pods -n "$1" -o go-template='{{range .items}}{{$pod := .}}{{range .metadata.ownerReferences}}{{if .controller}}{{.kind}}/{{.name}} {{$pod.metadata.name}} {{$pod.metadata.uid}} {{or $pod.spec.nodeName "-"}} {{range $pod.status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}
-{{end}}{{end}}{{end}}' | grep "^$2 " || true
+  $KUBECTL get pods -n "$1" -o go-template='{{range .items}}{{$owner := "-"}}{{range .metadata.ownerReferences}}{{if .controller}}{{$owner = printf "%s/%s" .kind .name}}{{end}}{{end}}{{$owner}} {{.metadata.name}} {{.metadata.uid}} {{or .spec.nodeName "-"}} {{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}
+{{end}}' | grep "^$2 " || true
+}
+
+# real NODE: what a node that the plan adds is called in the cluster
+real() {
+  for pair in ${NODES_ADDED:-}; do
+    case "$pair" in "$1="*) echo "${pair#*=}"; return ;; esac
+  done
+  echo "$1"
+}
+
+# added TYPES NODE...: these nodes must be there, and NODES_ADDED must say which is which
+added() {
+  types=$1
+  shift
+  for node in "$@"; do
+    [ "$(real "$node")" != "$node" ] || { echo "Add these nodes first: $types. Then say what each is called: NODES_ADDED='$node=NAME ...' for $*" >&2; exit 1; }
+  done
+}
+
+# nominate NAMESPACE POD NODE
+nominate() {
+  $KUBECTL patch pod "$2" -n "$1" --subresource=status --type=merge -p "{\"status\":{\"nominatedNodeName\":\"$3\"}}" > /dev/null
 }
 
 # evict NAMESPACE POD UID OWNER NODE: the pod must still be on the node where the plan saw it
@@ -35,11 +57,17 @@ follow() {
     [ "$tries" -lt "$TRIES" ] || surprise "$2 in $1 made no pod in the place of the one that was evicted"
     sleep "$PAUSE"
   done
-  set -- "$1" "$2" "$3" $line
-  if [ "$7" = - ]; then
-    $KUBECTL patch pod "$5" -n "$1" --subresource=status --type=merge -p "{\"status\":{\"nominatedNodeName\":\"$3\"}}" > /dev/null
-  fi
+  set -- "$1" "$2" "$(real "$3")" $line
+  [ "$7" != - ] || nominate "$1" "$5" "$3"
   echo "$1 $2 $6 $3" >> "$DIR/wave"
+}
+
+# place NAMESPACE POD OWNER TARGET: nominate a pod that waits
+place() {
+  set -- "$1" "$2" "$3" "$(real "$4")" $(pods "$1" "$3" | grep " $2 " || true)
+  [ $# -gt 4 ] || surprise "pod $1/$2 is not there"
+  [ "$8" != - ] || nominate "$1" "$2" "$4"
+  echo "$1 $3 $7 $4" >> "$DIR/wave"
 }
 
 # settle: wait until all pods of the wave are ready

@@ -8,45 +8,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
-from msgspec.structs import replace as changed
 
-from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.api.node import Node, NodeSpec, NodeStatus
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.api.requests import PODS
-from kubesched.api.well_known import HOSTNAME
 from kubesched.ask.output import counted
-from kubesched.planning.bins import Bins
 from kubesched.planning.checking import Draft, checked
 from kubesched.planning.columns import ColumnSearch
-from kubesched.planning.covers import Cover, Covered
+from kubesched.planning.covers import Bins, Cover, Covered, covered_by, pods_of
+from kubesched.planning.drain import COUPLING, WHOLE_NODES
 from kubesched.planning.emptying import PlanSearch
-from kubesched.planning.kinds import KindReader, PodKind, Problem, classes_of, free_of, most_of
+from kubesched.planning.kinds import KindReader, PodKind, Problem, classes_of, free_of, most_of, resources_of
 from kubesched.planning.movable import Movable
-from kubesched.planning.oracle import Oracle, Refusal
-from kubesched.planning.plan import (
-    NodeFate,
-    Plan,
-    PlanBound,
-    PlannedNode,
-    PlanOutcome,
-)
+from kubesched.planning.offers import NodeOffers
+from kubesched.planning.oracle import Oracle
+from kubesched.planning.plan import NodeFate, Plan, PlanBound, PlannedNode, PlanOutcome, ShadowPrice
 from kubesched.planning.prices import InstanceType, PriceList
-from kubesched.planning.scarcity import kind_name, lacking
+from kubesched.planning.scarcity import SMALLEST_SHARE, lacking, resource_name
 from kubesched.planning.solver import INF
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.kinds import DaemonSet
-from kubesched.simulate.placement import model_of
 from kubesched.state.columns import Bool, Float, Int64
 
-RELAXED = (
-    "spread, affinity between pods, devices, and volumes without a node are left out",
-    "parts of nodes can be bought",
-)
-PROOF = "Farley's bound: prices of pods at which no load of any node is worth more than the node"
+RELAXED = (COUPLING, WHOLE_NODES)
+PROOF = "bound of Farley: prices of pods at which no load of any node is worth more than the node"
 UNIT = "per hour"
 _MOST_EXISTING = 100
 """So many classes of nodes that exist are taken into account; more of them are left as they are."""
@@ -58,35 +43,24 @@ _ROUNDS = 200
 class Market:
     """What can be bought, what there is already, and the pods that need it, as arrays."""
 
-    types: tuple[InstanceType, ...]
+    offers: NodeOffers
     kinds: tuple[PodKind, ...]
     resources: tuple[str, ...]
     existing: Problem
     cover: Cover
     """The types first, in their order, then the classes of nodes that exist."""
-    daemons: tuple[tuple[Pod, ...], ...]
-    """By type, the daemons that such a node would run."""
     only_new: bool
     """Whether nodes that exist are left as they are."""
 
 
 def market_of(cluster: ClusterModel, pods: Sequence[Pod], types: Sequence[InstanceType]) -> Market:
     """The engine's filters say which pods go on which types: one node of each is added for a while."""
-    nodes = [_node(each, f"offer/{i}") for i, each in enumerate(types)]
-    templates = [pod for each in cluster.all(DaemonSet) if (pod := model_of(each)) is not None]
+    offers = NodeOffers.to(cluster, types)
     with Oracle(cluster) as oracle:
-        rows = oracle.add_objects(nodes)
-        reader = KindReader(cluster)
-        kinds = reader.kinds_of(pods)
-        resources = (*sorted({name for kind in kinds for name, _ in kind.amounts}), PODS)
-        fits = [reader.possible_rows(pod)[rows] for pod in templates]
-        daemons = tuple(tuple(pod for pod, there in zip(templates, fits) if there[i]) for i in range(len(types)))
+        rows = oracle.add_objects(obj for t in range(len(types)) for obj in offers.objects(t, f"offer/{t}"))
+        kinds = KindReader(cluster).kinds_of(pods)
+        resources = resources_of(kinds)
         free = free_of(cluster, resources)
-        for row, running in zip(rows, daemons):
-            for pod in running:
-                taken = {name: amount for name, amount, _ in cluster.state.facts(pod).amounts}
-                free[row] -= [*(taken.get(name, 0) for name in resources[:-1]), 1]
-        free = np.maximum(free, 0)
         old = cluster.state.nodes.live[: len(free)].copy()
         old[rows] = False
         existing = Problem(resources, kinds, classes_of(kinds, free, old))
@@ -95,7 +69,7 @@ def market_of(cluster: ClusterModel, pods: Sequence[Pod], types: Sequence[Instan
             existing = Problem(resources, kinds, ())
         allowed = np.array([kind.fits[rows] for kind in kinds], dtype=np.bool_).reshape(len(kinds), len(rows))
         room = free[rows]
-    return Market(tuple(types), kinds, resources, existing, _cover(existing, types, allowed, room), daemons, only_new)
+    return Market(offers, kinds, resources, existing, _cover(existing, types, allowed, room), only_new)
 
 
 def _cover(existing: Problem, types: Sequence[InstanceType], allowed: Bool, room: Int64) -> Cover:
@@ -136,7 +110,7 @@ def first_fit_decreasing(market: Market, t: int) -> Bins | None:
     return bins if len(bins.left) <= cover.nodes[t] else None
 
 
-def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, float, tuple[float, str] | None]:
+def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, PlanBound, tuple[float, str] | None]:
     """The cheapest cover found, what none can cost less than, and the cost of the best single type with its name."""
 
     def report(cost: float, bound: float) -> None:
@@ -144,10 +118,11 @@ def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, float, tuple[
 
     columns = ColumnSearch(market.cover, report, search.goes_on)
     single: tuple[float, str] | None = None
-    for t, each in enumerate(market.types):
+    for t, each in enumerate(market.offers.types):
         bins = first_fit_decreasing(market, t)
         if bins is not None:
             columns.add((t, counts.copy()) for counts in bins.counts)
+            columns.keep(covered_by(market.cover, bins))
             cost = len(bins.left) * each.price
             single = min(single, (cost, each.name)) if single is not None else (cost, each.name)
     columns.generate(_ROUNDS, gain=1e-4)
@@ -158,7 +133,21 @@ def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, float, tuple[
             break
         columns.dive(by_worth=by_worth, rounds=rounds)
     assert columns.best is not None
-    return columns.best, max(columns.bound, 0.0), single
+    bound = PlanBound(max(columns.bound, 0.0), UNIT, RELAXED, PROOF, _scarce(market, columns))
+    return columns.best, bound, single
+
+
+def _scarce(market: Market, columns: ColumnSearch) -> tuple[ShadowPrice, ...]:
+    """Which room of the nodes that are bought pays for them, at the prices that prove the bound."""
+    assert columns.best is not None
+    worth = Counter[str]()
+    for c, number in Counter(load.node_class for load in columns.best.loads).items():
+        if c < len(market.offers.types):
+            for r, value in enumerate(columns.room_worth(c)):
+                worth[f"{resource_name(market.resources[r])} on {market.offers.types[c].name}"] += number * value
+    total = max(sum(worth.values()), 1e-12)
+    shares = [ShadowPrice(what, round(value / total, 4)) for what, value in worth.most_common()]
+    return tuple(each for each in shares if each.share >= SMALLEST_SHARE)
 
 
 def plan_pool(
@@ -172,18 +161,21 @@ def plan_pool(
     market = market_of(cluster, ours, prices.types)
     if hopeless := _hopeless(market):
         return replace(plan, outcome=PlanOutcome.IMPOSSIBLE, reason="; ".join(hopeless))
-    covered, least, single = cheapest(market, search)
-    buying = _Buying(cluster, market, search)
+    covered, bound, single = cheapest(market, search)
+    buying = _Buying(cluster, market)
     buying.carry_out(covered)
-    relaxed = (*RELAXED, "nodes that exist take none of the pods") if market.only_new else RELAXED
-    bound = PlanBound(least, UNIT, relaxed, PROOF)
+    if market.only_new:
+        plan = replace(plan, goal=f"{plan.goal}, none of which go to nodes that exist")
     by_key = {pod.key: pod for pod in ours}
-    draft = Draft([], list(buying.nodes()), [(by_key[key], node) for key, node in buying.placed.items()], buying.new())
-    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search, refused=buying.refused)
+    placements = [(by_key[key], node) for key, node in buying.placed.items()]
+    draft = Draft([], list(buying.nodes()), placements, buying.new(), buying.asked, buying.refused)
+    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
     cost = sum((node.price or 0.0) * node.count for node in plan.nodes)
     placed = {each.pod for each in plan.placements}
     waiting = tuple(pod.key for pod in ours if pod.key not in placed)
     reason = [f"first fit decreasing into {single[1]} alone costs {single[0]:,.3f}"] if single is not None else []
+    if search.was_cut:
+        reason.insert(0, "the search was interrupted")
     if waiting:
         reason.insert(0, f"{counted(len(waiting), 'pod')} found no place: what can be bought is limited")
     return replace(
@@ -199,65 +191,52 @@ def plan_pool(
 
 def _hopeless(market: Market) -> list[str]:
     """Why pods go on no node that can be bought or is there, by kind."""
-    cover, types = market.cover, len(market.types)
+    cover, types = market.cover, len(market.offers.types)
     lines = []
     for k, kind in enumerate(market.kinds):
         if cover.most[k].any():
             continue
         short = lacking(market.resources, cover.requests[k], cover.room[:types])
-        lines.append(f"{kind_name(kind)}: no type of node that it may go to has {' and '.join(short)}")
+        name = kind.pods[0].key + (f" and {counted(len(kind.pods) - 1, 'other')}" if len(kind.pods) > 1 else "")
+        lines.append(f"{name}: no type of node that it may go to has {' and '.join(short)}")
     return lines
-
-
-def _node(each: InstanceType, name: str) -> Node:
-    labels = {**each.labels, HOSTNAME: name}
-    amounts: dict[str, str | int | float] = {**each.allocatable}
-    return Node(
-        api_version="v1",
-        kind="Node",
-        metadata=ObjectMeta(name=name, uid=f"node/{name}", labels=labels),
-        spec=NodeSpec(taints=each.taints),
-        status=NodeStatus(capacity=amounts, allocatable=amounts),
-    )
 
 
 class _Buying:
     """The nodes of a cover, bought one after another, with pods on them as the engine agrees."""
 
-    def __init__(self, cluster: ClusterModel, market: Market, search: PlanSearch) -> None:
+    def __init__(self, cluster: ClusterModel, market: Market) -> None:
         self._cluster = cluster
         self._market = market
-        self._search = search
         self.bought: dict[str, int] = {}
         """The type of each node by its name."""
         self.placed: dict[str, str] = {}
-        self.refused = 0
+        self.asked, self.refused = 0, 0
 
     def carry_out(self, covered: Covered) -> None:
-        market = self._market
-        pods = [iter(kind.pods) for kind in market.kinds]
+        market, types = self._market, len(self._market.offers.types)
         rows = [iter(node_class.rows.tolist()) for node_class in market.existing.classes]
         refused: list[tuple[int, Pod]] = []
         with Oracle(self._cluster) as oracle:
-            for load in covered.loads:
-                is_new = load.node_class < len(market.types)
-                row = self._buy(oracle, load.node_class) if is_new else next(rows[load.node_class - len(market.types)])
-                for k in np.flatnonzero(load.counts).tolist():
-                    for _ in range(int(load.counts[k])):
-                        pod = next(pods[k])
-                        if not self._stands(oracle, pod, oracle.place(pod, row) or row):
-                            refused.append((k, pod))
-            left = [(k, pod) for k, rest in enumerate(pods) for pod in rest]
+            for load, pods in zip(covered.loads, pods_of(covered, market.kinds)):
+                is_new = load.node_class < types
+                row = self._buy(oracle, load.node_class) if is_new else next(rows[load.node_class - types])
+                for k, pod in pods:
+                    if not self._stands(oracle, pod, row if oracle.place(pod, row) else None):
+                        refused.append((k, pod))
+            placed = covered.placed
+            left = [(k, pod) for k, kind in enumerate(market.kinds) for pod in kind.pods[placed[k] :]]
             for k, pod in (*refused, *left):
                 if not self._stands(oracle, pod, oracle.place_anywhere(pod, self._rows(oracle))):
                     self._alone(oracle, k, pod)
-            self.refused = oracle.refused
-            self._drop_empty(oracle)
+            self.asked, self.refused = oracle.asked, oracle.refused
+        used = set(self.placed.values())
+        self.bought = {name: t for name, t in self.bought.items() if name in used}
 
-    def _stands(self, oracle: Oracle, pod: Pod, answer: int | Refusal) -> bool:
-        if isinstance(answer, Refusal):
+    def _stands(self, oracle: Oracle, pod: Pod, row: int | None) -> bool:
+        if row is None:
             return False
-        self.placed[pod.key] = oracle.name(answer)
+        self.placed[pod.key] = oracle.name(row)
         return True
 
     def _rows(self, oracle: Oracle) -> Bool | None:
@@ -265,43 +244,29 @@ class _Buying:
 
     def _alone(self, oracle: Oracle, k: int, pod: Pod) -> None:
         """A node of its own, the cheapest that the engine accepts, for a pod that it refuses everywhere else."""
-        cover, types = self._market.cover, len(self._market.types)
+        cover, types = self._market.cover, len(self._market.offers.types)
         for t in sorted(np.flatnonzero(cover.most[k, :types]).tolist(), key=lambda t: (cover.price[t], t)):
             if sum(bought == t for bought in self.bought.values()) >= cover.nodes[t]:
                 continue
             with oracle.trying() as keep:
                 row = self._buy(oracle, t)
-                if self._stands(oracle, pod, oracle.place(pod, row) or row):
+                if self._stands(oracle, pod, row if oracle.place(pod, row) else None):
                     keep()
                     return
                 del self.bought[oracle.name(row)]
 
     def _buy(self, oracle: Oracle, t: int) -> int:
-        title, taken = self._market.types[t].name.replace("/", "-"), self._cluster.state.nodes.row_of
-        name = next(name for i in count() if (name := f"{title}-{i}") not in taken)
+        name = self._market.offers.new_name(t, self._cluster.state.nodes.row_of)
         self.bought[name] = t
-        return oracle.add_objects(self._objects(name, t))[0]
-
-    def _objects(self, name: str, t: int) -> list[KubeObject]:
-        """The node with its daemons."""
-        return [_node(self._market.types[t], name), *(_daemon_on(pod, name) for pod in self._market.daemons[t])]
+        return oracle.add_objects(self._market.offers.objects(t, name))[0]
 
     def new(self) -> tuple[KubeObject, ...]:
         """The nodes that are bought, and their daemons."""
-        return tuple(obj for name, t in self.bought.items() for obj in self._objects(name, t))
-
-    def _drop_empty(self, oracle: Oracle) -> None:
-        used = set(self.placed.values())
-        self.bought = {name: t for name, t in self.bought.items() if name in used}
+        return tuple(obj for name, t in self.bought.items() for obj in self._market.offers.objects(t, name))
 
     def nodes(self) -> Iterable[PlannedNode]:
         """So many of each type."""
         counts = Counter(self.bought.values())
-        for t, number in sorted(counts.items(), key=lambda each: -each[1] * self._market.types[each[0]].price):
-            each = self._market.types[t]
+        for t, number in sorted(counts.items(), key=lambda each: -each[1] * self._market.offers.types[each[0]].price):
+            each = self._market.offers.types[t]
             yield PlannedNode(each.name, NodeFate.ADDED, each.name, each.price, number)
-
-
-def _daemon_on(template: Pod, node: str) -> KubeObject:
-    meta = changed(template.metadata, name=f"{template.name}-{node}", uid=f"{template.key}/{node}")
-    return changed(template, metadata=meta, spec=changed(template.spec, node_name=node))

@@ -67,29 +67,20 @@ class PriceList:
 
 def read_prices(files: Iterable[str]) -> PriceList:
     """The types of all files, with NodePools and NodeOverlays applied. Raises PriceError."""
-    entries: list[tuple[str, dict[str, Any]]] = []
-    for file in files:
-        try:
-            with open(file, encoding="utf-8") as opened:
-                text = opened.read()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise PriceError(f"{file}: {reason}") from None
-        with located(file, PriceError):
-            found = _csv(text) if file.endswith(".csv") else _documents(text)
-            entries += [(f"{file}: {where}", entry) for where, entry in found]
-    return listed_prices(entries)
+    return price_list(entry for file in files for entry in _entries(file))
 
 
-def listed_prices(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> PriceList:
-    """The types of these entries, each with where it stands, as those of a file in YAML. Raises PriceError."""
+def price_list(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> PriceList:
+    """The types of these entries, each with the place where it is, with NodePools and NodeOverlays applied."""
     types, pools, overlays = list[InstanceType](), list[Mapping[str, Any]](), list[Mapping[str, Any]]()
     for where, entry in entries:
-        kind = entry.get("kind")
-        if kind in ("NodePool", "NodeOverlay"):
-            (pools if kind == "NodePool" else overlays).append(entry)
-        else:
-            types.append(_type(where, entry))
+        match entry.get("kind"):
+            case "NodePool":
+                pools.append(entry)
+            case "NodeOverlay":
+                overlays.append(entry)
+            case _:
+                types.append(_type(where, entry))
     names = [each.name for each in types]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise PriceError(*(f"type {name!r} is listed more than once" for name in twice))
@@ -99,7 +90,16 @@ def listed_prices(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> PriceList
     return PriceList(tuple(_in_pools(priced, pools)) if pools else tuple(priced))
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
+def _entries(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        with open(file, encoding="utf-8") as opened:
+            text = opened.read()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise PriceError(f"{file}: {reason}") from None
+    with located(file, PriceError):
+        for where, entry in _csv(text) if file.endswith(".csv") else _documents(text):
+            yield f"{file}: {where}", entry
 
 
 def _csv(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -162,9 +162,6 @@ def _number(value: Any, what: str, mistakes: list[str]) -> float | None:
     if not 0 <= number < float("inf"):
         mistakes.append(f"{what}: expected a number of at least 0, got {value!r}")
     return number
-
-
-# -- Karpenter --------------------------------------------------------------------------------------------------------
 
 
 def _in_pools(types: Sequence[InstanceType], pools: Sequence[Mapping[str, Any]]) -> Iterator[InstanceType]:

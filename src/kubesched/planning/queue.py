@@ -5,7 +5,7 @@ The highest priority first, then the greatest value, then the oldest. Every plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,36 +16,21 @@ from kubesched.api.requests import CPU, PODS, is_extended
 from kubesched.ask.output import counted
 from kubesched.planning.bounds import UpperBound, upper_bound
 from kubesched.planning.checking import Draft, checked
+from kubesched.planning.drain import COUPLING, WHOLE_PODS
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.gangs import gang_of, gang_of_kind, running_of, within_domains
 from kubesched.planning.kinds import Problem, problem_of
 from kubesched.planning.levels import Apart, LevelPacker
 from kubesched.planning.movable import Movable
 from kubesched.planning.oracle import Oracle
-from kubesched.planning.plan import Plan, PlanBound, PlanError, PlanOutcome
+from kubesched.planning.plan import Plan, PlanBound, PlanOutcome
 from kubesched.planning.queue_placement import QueuePlacement
 from kubesched.planning.scarcity import scarce_of, why_waiting
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.state.columns import Float
+from kubesched.state.columns import Float, Int64
 
-RELAXED = (
-    "pods may be split over nodes of a class",
-    "spread, affinity between pods, devices, and volumes without a node are left out",
-    "priorities and gangs are left out",
-)
+RELAXED = (WHOLE_PODS, COUPLING, "priorities and gangs")
 PROOF = "linear program over kinds of pods and classes of nodes, bounded by its dual prices"
-
-
-@dataclass(frozen=True, slots=True)
-class QueueGoal:
-    """What makes a pod worth running."""
-
-    resource: str = ""
-    """The resource by which pods are valued; `pods` counts them. Empty for the extended resource most asked for, or
-    cpu if there is none."""
-
-    def __str__(self) -> str:
-        return "place the queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,42 +43,39 @@ class _Queue:
     gated: list[Pod]
 
 
-def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "", goal: QueueGoal | None = None) -> Plan:
-    """A place for as many of the pending pods as was found. Raises PlanError."""
-    goal = goal or QueueGoal()
+def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "") -> Plan:
+    """A place for as many of the pending pods as was found."""
     queue = _read(cluster)
-    plan = Plan(str(goal), PlanOutcome.UNCHANGED, observed_at=observed_at)
+    plan = Plan("place the queue", PlanOutcome.UNCHANGED, observed_at=observed_at)
     if not queue.pods:
         gated = f"; {counted(len(queue.gated), 'pod')} held back by gates" if queue.gated else ""
         return replace(plan, reason=f"no pod waits for a node{gated}", waiting=tuple(p.key for p in queue.gated))
     problem = problem_of(cluster, queue.pods, apart=_apart_by(cluster))
-    resource = _resource(problem, goal)
+    resource = _resource(problem)
     amounts = _amounts(problem, resource)
     most = upper_bound(problem, amounts)
-    search.tell(f"at most {most.value:,.10g} {resource}")
+    search.bound = f"at most {most.value:,.10g} {resource}"
     limited = within_domains(cluster, problem)
     packer = LevelPacker(limited, _values(problem, amounts), search)
     covered = packer.pack()
-    search.tell(f"{float(covered.placed @ amounts):,.10g} {resource} found, asking the engine")
+    search.report(f"{float(covered.placed @ amounts):,.10g} {resource} found, asking the engine")
     with Oracle(cluster) as oracle:
         placement = QueuePlacement(oracle, limited, search)
         placement.carry_out(covered)
         placement.fill(_others(queue, limited, placement.placed))
         nodes = {key: oracle.name(row) for key, row in placement.placed.items()}
-        refused = oracle.refused
-    draft = Draft([], [], [(cluster.pods[key], node) for key, node in nodes.items()])
+    placements = [(cluster.pods[key], node) for key, node in nodes.items()]
+    draft = Draft([], [], placements, asked=oracle.asked, refused=oracle.refused)
     value = most.value if limited is not problem else min(most.value, packer.most_value)
     whole = value if resource == CPU else float(np.floor(value + 1e-6))
     bound = PlanBound(whole, resource, RELAXED, PROOF, scarce_of(cluster, problem, most))
-    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search, refused=refused)
+    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
     placed = {each.pod for each in plan.placements}
-    waiting = [pod for pod in (*queue.pods, *queue.extras) if pod.key not in placed]
-    plan = replace(
-        plan,
-        waiting=tuple(pod.key for pod in (*waiting, *queue.gated)),
-        value=_value(problem, amounts, placed),
-    )
-    return _concluded(plan, queue, problem, most, search)
+    waiting = [pod.key for pod in (*queue.pods, *queue.extras) if pod.key not in placed]
+    waiting += [pod.key for pod in queue.gated]
+    left = np.array([sum(pod.key not in placed for pod in kind.pods) for kind in problem.kinds], dtype=np.int64)
+    plan = replace(plan, waiting=tuple(waiting), value=float((problem.demand - left) @ amounts))
+    return _concluded(plan, queue, problem, most, left, search)
 
 
 def _read(cluster: ClusterModel) -> _Queue:
@@ -126,15 +108,8 @@ def _apart_by(cluster: ClusterModel) -> Callable[[Pod], Apart]:
     return apart
 
 
-# -- values -----------------------------------------------------------------------------------------------------------
-
-
-def _resource(problem: Problem, goal: QueueGoal) -> str:
-    """By which pods are valued. PlanError if no pod asks for it."""
-    if goal.resource:
-        if goal.resource not in problem.resources:
-            raise PlanError(f"no pending pod requests {goal.resource!r}; they request {', '.join(problem.resources)}")
-        return goal.resource
+def _resource(problem: Problem) -> str:
+    """By which pods are valued: the extended resource that is asked for most, or cpu if there is none."""
     asked = problem.demand @ problem.requests
     extended = [i for i, name in enumerate(problem.resources) if is_extended(name) and problem.free[:, i].any()]
     if extended:
@@ -156,9 +131,6 @@ def _values(problem: Problem, amounts: Float) -> Float:
     return values
 
 
-# -- the plan ---------------------------------------------------------------------------------------------------------
-
-
 def _others(queue: _Queue, problem: Problem, placed: Mapping[str, int]) -> list[Pod]:
     """Pods that no load has: those by themselves, and those of a gang that runs beyond what it must have."""
     of_gangs = {pod.key for kind in problem.kinds if gang_of_kind(kind) for pod in kind.pods}
@@ -167,15 +139,8 @@ def _others(queue: _Queue, problem: Problem, placed: Mapping[str, int]) -> list[
     return [*(pod for pod in queue.pods if pod.key not in of_gangs), *extras]
 
 
-def _value(problem: Problem, amounts: Float, placed: Container[str]) -> float:
-    counts = [sum(pod.key in placed for pod in kind.pods) for kind in problem.kinds]
-    return float(np.array(counts, dtype=np.float64) @ amounts)
-
-
-def _concluded(plan: Plan, queue: _Queue, problem: Problem, most: UpperBound, search: PlanSearch) -> Plan:
+def _concluded(plan: Plan, queue: _Queue, problem: Problem, most: UpperBound, left: Int64, search: PlanSearch) -> Plan:
     """How it ended, and why pods are left waiting."""
-    placed = {placement.pod for placement in plan.placements}
-    left = np.array([sum(pod.key not in placed for pod in kind.pods) for kind in problem.kinds], dtype=np.int64)
     reasons = why_waiting(problem, most, left)
     if queue.gated:
         reasons.append(f"{counted(len(queue.gated), 'pod')}: held back by gates or an incomplete group")

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from kubesched.api.pod import Pod
-from kubesched.planning.covers import Covered
+from kubesched.planning.covers import Covered, pods_of
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.gangs import gang_of_kind
 from kubesched.planning.kinds import Problem, free_of
-from kubesched.planning.oracle import Oracle, Refusal
+from kubesched.planning.oracle import Oracle
 from kubesched.state.columns import Bool
 from kubesched.state.facts import PodFacts
 
@@ -29,46 +29,30 @@ class QueuePlacement:
 
     def carry_out(self, covered: Covered) -> None:
         """All pods of the loads, in the order of the queue; a gang is placed when the first of it is due."""
-        targets, groups = self._targets(covered)
-        members: dict[str, list[Pod]] = {}
-        order: list[list[Pod]] = []
-        for pod in sorted((pod for pod, _ in targets.values()), key=lambda pod: -pod.priority):
-            gang = groups[pod.key]
-            if not gang:
-                order.append([pod])
-            elif gang in members:
-                members[gang].append(pod)
-            else:
-                order.append(members.setdefault(gang, [pod]))
+        problem, targets, due = self._problem, dict[str, int](), list[tuple[Pod, str]]()
+        rows = [iter(node_class.rows.tolist()) for node_class in problem.classes]
+        for load, mine in zip(covered.loads, pods_of(covered, problem.kinds)):
+            targets |= dict.fromkeys((pod.key for _, pod in mine), next(rows[load.node_class]))
+            due += [(pod, gang_of_kind(problem.kinds[k])) for k, pod in mine]
+        together: dict[str, list[Pod]] = {}
+        for pod, gang in sorted(due, key=lambda each: -each[0].priority):
+            together.setdefault(gang or pod.key, []).append(pod)
+        order = list(together.values())
         again = [pods for pods in order if not self._place(pods, targets)]
         for pods in again:
             self._place(pods, {})
 
-    def _targets(self, covered: Covered) -> tuple[dict[str, tuple[Pod, int]], dict[str, str]]:
-        rows = [iter(node_class.rows.tolist()) for node_class in self._problem.classes]
-        pods = [iter(kind.pods) for kind in self._problem.kinds]
-        targets, groups = dict[str, tuple[Pod, int]](), dict[str, str]()
-        for load in covered.loads:
-            row = next(rows[load.node_class])
-            for k in np.flatnonzero(load.counts).tolist():
-                gang = gang_of_kind(self._problem.kinds[k])
-                for _ in range(int(load.counts[k])):
-                    pod = next(pods[k])
-                    targets[pod.key] = (pod, row)
-                    groups[pod.key] = gang
-        return targets, groups
-
-    def _place(self, pods: Sequence[Pod], targets: Mapping[str, tuple[Pod, int]]) -> bool:
+    def _place(self, pods: Sequence[Pod], targets: Mapping[str, int]) -> bool:
         """All of the pods on their rows, or on any; if one finds none, all of it is undone."""
         rows: dict[str, int] = {}
         with self._oracle.trying() as keep:
             for pod in pods:
                 target = targets.get(pod.key)
                 if target is not None:
-                    row: int | Refusal = target[1] if self._oracle.place(pod, target[1]) is None else -1
+                    row = target if self._oracle.place(pod, target) else None
                 else:
                     row = self._oracle.place_anywhere(pod, choose=self._tightest)
-                if isinstance(row, Refusal) or row < 0:
+                if row is None:
                     return False
                 rows[pod.key] = row
             keep()

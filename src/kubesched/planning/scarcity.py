@@ -9,13 +9,13 @@ import numpy as np
 from kubesched.api.requests import amount_text
 from kubesched.ask.output import counted, listed
 from kubesched.planning.bounds import UpperBound
-from kubesched.planning.kinds import PodKind, Problem
+from kubesched.planning.kinds import Problem
 from kubesched.planning.plan import ShadowPrice
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.nodes import INSTANCE_TYPE, pool_of
 from kubesched.state.columns import Int64
 
-_LEAST = 0.005
+SMALLEST_SHARE = 0.005
 """Smaller shares are not told."""
 
 
@@ -25,11 +25,11 @@ def scarce_of(cluster: ClusterModel, problem: Problem, bound: UpperBound) -> tup
     names = [resource_name(name) for name in problem.resources]
     by_pool = bound.shares()
     several = len(by_pool) > 1
-    for p, r in zip(*np.nonzero(by_pool >= _LEAST / 10)):
+    for p, r in zip(*np.nonzero(by_pool >= SMALLEST_SHARE / 10)):
         where = f" on {_nodes_of(cluster, problem, np.flatnonzero(bound.pools.of_class == p))}" if several else ""
         what = f"{names[r]}{where}"
         shares[what] = shares.get(what, 0.0) + float(by_pool[p, r])
-    found = [ShadowPrice(what, round(min(share, 1.0), 4)) for what, share in shares.items() if share >= _LEAST]
+    found = [ShadowPrice(what, round(min(share, 1.0), 4)) for what, share in shares.items() if share >= SMALLEST_SHARE]
     return tuple(sorted(found, key=lambda price: (-price.share, price.what)))
 
 
@@ -87,9 +87,3 @@ def _crowded_out(problem: Problem, bound: UpperBound, k: int) -> str:
         return "no room was found, though none is proven to be lacking"
     resource = int(asked.sum(axis=0).argmax())
     return f"{resource_name(problem.resources[resource])} goes to pods of a higher priority or value"
-
-
-def kind_name(kind: PodKind) -> str:
-    """A kind by its first pod."""
-    more = len(kind.pods) - 1
-    return kind.pods[0].key if not more else f"{kind.pods[0].key} and {counted(more, 'other')}"

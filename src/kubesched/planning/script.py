@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 
-from kubesched.planning.plan import NodeFate, Plan, PlannedMove, by_wave
+from kubesched.api.pod import Pod
+from kubesched.planning.plan import NodeFate, Plan, by_wave
 from kubesched.simulate.cluster import ClusterModel
 
 
@@ -27,29 +28,29 @@ def _head(plan: Plan) -> Iterator[str]:
 def _body(plan: Plan, cluster: ClusterModel) -> Iterator[str]:
     needs = plan.check is not None and plan.check.needs_nominations
     yield f"STRICT={'yes' if needs else 'no'}"
-    added = plan.nodes_that_are(NodeFate.ADDED)
-    if added:
-        yield from _added(f"{node.count} x {node.type or node.name}" for node in added)
+    targets = {move.to_node for move in plan.moves} | {each.node for each in plan.placements}
+    if new := sorted(targets - set(cluster.state.nodes.row_of)):
+        types = ", ".join(f"{node.count} x {node.type or node.name}" for node in plan.nodes_that_are(NodeFate.ADDED))
+        yield shlex.join(["added", types, *new])
     leaving = [node.name for node in plan.nodes if node.fate is not NodeFate.ADDED]
     for node in leaving:
         yield f"$KUBECTL cordon {shlex.quote(node)}"
     for number, moves in enumerate(by_wave(plan.moves), 1):
         yield f"echo 'Wave {number} of {plan.waves}'"
         for move in moves:
-            yield from _move(move, cluster)
+            pod = cluster.pods[move.pod]
+            yield shlex.join(["evict", pod.namespace, pod.name, pod.uid, _owner(pod), move.from_node])
+            yield shlex.join(["follow", pod.namespace, _owner(pod), move.to_node])
+        yield "settle"
+    for each in plan.placements:
+        pod = cluster.pods[each.pod]
+        yield shlex.join(["place", pod.namespace, pod.name, _owner(pod), each.node])
+    if plan.placements:
         yield "settle"
     for node in leaving:
         yield f"echo {shlex.quote(f'{node} is free')}"
 
 
-def _added(nodes: Iterable[str]) -> Iterator[str]:
-    text = f"Add these nodes first, and set NODES_ADDED=yes: {', '.join(nodes)}"
-    yield f'[ "${{NODES_ADDED:-}}" = yes ] || {{ echo {shlex.quote(text)} >&2; exit 1; }}'
-
-
-def _move(move: PlannedMove, cluster: ClusterModel) -> Iterator[str]:
-    pod = cluster.pods[move.pod]
+def _owner(pod: Pod) -> str:
     owner = pod.metadata.controller
-    made_by = f"{owner.kind}/{owner.name}" if owner is not None else ""
-    yield shlex.join(["evict", pod.namespace, pod.name, pod.uid, made_by, move.from_node])
-    yield shlex.join(["follow", pod.namespace, made_by, move.to_node])
+    return f"{owner.kind}/{owner.name}" if owner is not None else "-"

@@ -1,4 +1,4 @@
-"""Linear and integer programs, solved by HiGHS: in one thread, silent, the same answer every time.
+"""Linear programs, solved by HiGHS: in one thread, silent, the same answer every time.
 
 Work is limited by counts, not by time, so a busy machine changes how long an answer takes and never the answer.
 `highspy` is imported when the first program is made; all else of planning knows it only through this file.
@@ -9,16 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from kubesched.api.errors import UserError
 from kubesched.state.columns import Float
-
-if TYPE_CHECKING:
-    import highspy
 
 INF = float("inf")
 Entries = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
@@ -47,21 +43,8 @@ class SolverOutcome(Enum):
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
-    UNBOUNDED = "unbounded"
     STOPPED = "stopped"
     """The limits of work were reached; there may be values all the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkLimits:
-    """When to stop."""
-
-    iterations: int = 2_000_000
-    """Of the simplex method."""
-    nodes: int = 5_000
-    """Of branch and bound."""
-    gap: float = 1e-6
-    """How far the best known may be from the bound, as a share of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +56,7 @@ class Solution:
     values: Float
     """By column; empty if none were found."""
     duals: Float
-    """By row, what one more unit of it would be worth. Of an infeasible program: a ray that proves it, if known."""
-    reduced: Float
-    """By column, what one more unit of it would change."""
-    bound: float
-    """No solution is better than this."""
+    """By row, what one more unit of it would be worth; empty if that is not known."""
 
     @property
     def has_values(self) -> bool:
@@ -85,16 +64,14 @@ class Solution:
 
 
 class Program:
-    """A linear program, or an integer one, that grows between searches. A linear one goes on from its last basis."""
+    """A linear program that grows between searches. Each search goes on from the last basis."""
 
     def __init__(self, *, maximize: bool) -> None:
         require()
         import highspy
 
-        self.maximize = maximize
         self.rows = 0
         self.columns = 0
-        self._integers: set[int] = set()
         self._highs = highs = highspy.Highs()
         for option, value in _OPTIONS.items():
             highs.setOptionValue(option, value)
@@ -116,8 +93,6 @@ class Program:
         lower: npt.ArrayLike,
         upper: npt.ArrayLike,
         entries: Entries | None = None,
-        *,
-        integer: bool = False,
     ) -> range:
         """Columns with their entries; a column has at most one entry in a row."""
         arrays = np.broadcast_arrays(np.atleast_1d(_floats(cost)), _floats(lower), _floats(upper))
@@ -132,8 +107,6 @@ class Program:
         self._highs.addCols(count, costs, low, high, len(indices), starts, indices, coefficients)
         new = range(self.columns, self.columns + count)
         self.columns += count
-        if integer:
-            self.set_integer(np.arange(new.start, new.stop))
         return new
 
     def set_costs(self, columns: npt.ArrayLike, costs: npt.ArrayLike) -> None:
@@ -150,60 +123,30 @@ class Program:
         for row, least, most in zip(which.tolist(), low, high):
             self._highs.changeRowBounds(row, least, most)
 
-    def set_integer(self, columns: npt.ArrayLike, is_integer: bool = True) -> None:
-        which = _ids(columns)
-        (self._integers.update if is_integer else self._integers.difference_update)(which.tolist())
-        kinds = np.full(len(which), int(is_integer), dtype=np.uint8)
-        self._highs.changeColsIntegrality(len(which), which, kinds)
-
-    def suggest(self, columns: npt.ArrayLike, values: npt.ArrayLike) -> None:
-        """A solution to start from, of an integer program: all other columns are 0 in it."""
-        suggested = np.zeros(self.columns)
-        suggested[_ids(columns)] = _floats(values)
-        self._highs.setSolution(self.columns, np.arange(self.columns, dtype=np.int32), suggested)
-
-    def solve(self, limits: WorkLimits | None = None, *, interior: bool = False) -> Solution:
-        """Search until the optimum or the limits. `interior` is faster for a large program that is solved once."""
-        limits = limits or WorkLimits()
-        highs = self._highs
-        highs.setOptionValue("simplex_iteration_limit", limits.iterations)
-        highs.setOptionValue("mip_max_nodes", limits.nodes)
-        highs.setOptionValue("mip_rel_gap", limits.gap)
-        highs.setOptionValue("solver", "ipm" if interior else "choose")
-        highs.run()
-        solution = self._solution(highs)
+    def solve(self) -> Solution:
+        """Search until the optimum, or the limit of work."""
+        self._highs.run()
+        solution = self._solution()
         if solution.outcome is SolverOutcome.STOPPED and not solution.has_values:
-            highs.clearSolver()  # the basis of the last search led nowhere
-            highs.run()
-            solution = self._solution(highs)
+            self._highs.clearSolver()  # the basis of the last search led nowhere
+            self._highs.run()
+            solution = self._solution()
         return solution
 
-    def _solution(self, highs: highspy.Highs) -> Solution:
+    def _solution(self) -> Solution:
         import highspy
 
-        status, info, solution = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
+        status, info, solution = self._highs.getModelStatus(), self._highs.getInfo(), self._highs.getSolution()
         states = highspy.HighsModelStatus
         outcome = {
             states.kOptimal: SolverOutcome.OPTIMAL,
             states.kInfeasible: SolverOutcome.INFEASIBLE,
-            states.kUnbounded: SolverOutcome.UNBOUNDED,
             states.kModelEmpty: SolverOutcome.OPTIMAL,
         }.get(status, SolverOutcome.STOPPED)
-        empty: Float = np.zeros(0)
-        is_feasible = info.primal_solution_status == 2
-        values = np.array(solution.col_value) if is_feasible or outcome is SolverOutcome.OPTIMAL else empty
-        duals = reduced = empty
-        if outcome is SolverOutcome.INFEASIBLE and not self._integers:
-            _, has_ray, ray = highs.getDualRay()
-            duals = np.array(ray) if has_ray else empty
-        elif solution.dual_valid:
-            duals, reduced = np.array(solution.row_dual), np.array(solution.col_dual)
-        objective = float(info.objective_function_value)
-        if self._integers:
-            bound = float(info.mip_dual_bound)
-        else:
-            bound = objective if outcome is SolverOutcome.OPTIMAL else (INF if self.maximize else -INF)
-        return Solution(outcome, objective, values, duals, reduced, bound)
+        is_feasible = info.primal_solution_status == 2 or outcome is SolverOutcome.OPTIMAL
+        values = np.array(solution.col_value if is_feasible else (), dtype=np.float64)
+        duals = np.array(solution.row_dual if solution.dual_valid else (), dtype=np.float64)
+        return Solution(outcome, float(info.objective_function_value), values, duals)
 
 
 _OPTIONS: dict[str, bool | int | float | str] = {
@@ -212,7 +155,7 @@ _OPTIONS: dict[str, bool | int | float | str] = {
     "threads": 1,
     "parallel": "off",
     "random_seed": 0,
-    "mip_detect_symmetry": False,
+    "simplex_iteration_limit": 2_000_000,
 }
 
 

@@ -15,11 +15,14 @@ from kubesched.ask.answers import PARTS, Skipped, answer
 from kubesched.ask.edits import TrialEdit
 from kubesched.ask.explain import explain
 from kubesched.ask.output import API_VERSION, plain, record_schema, schema_of
+from kubesched.ask.output import document as record
 from kubesched.ask.service import CheckTime, QueryService, QuestionTimeoutError
 from kubesched.ask.sources.following import ClusterAge
 from kubesched.ask.targets import QuestionRequest
 from kubesched.ask.trial import Trial, fit
 from kubesched.ask.what_if.what_if import WhatIfQuestion
+from kubesched.planning.plan import Plan
+from kubesched.serve.plans import PlanQuestion, plan_now
 from kubesched.simulate.placement import PodPlacement, UnplacedPod, capacity, model_of
 
 MOST_PODS = 10_000
@@ -63,6 +66,9 @@ async def answer_to(question: QuestionRequest, service: QueryService) -> dict[st
     if isinstance(question, WhatIfQuestion):
         outcome, age = await service.what_if(question)
         document = answer(outcome.difference, Skipped({}))
+    elif isinstance(question, PlanQuestion):
+        age = service.age()
+        document = await plan_now(question, service, lambda plan, _: record("Plan", plan))
     else:
         assert isinstance(question, StateQuestion)
         age = service.age()
@@ -131,6 +137,7 @@ QUESTIONS = {
     f"/{VERSION}/explain": QuestionPath(ExplainQuestion, "Explanation"),
     f"/{VERSION}/capacity": QuestionPath(CapacityQuestion, "Capacity"),
     f"/{VERSION}/what-if": QuestionPath(WhatIfQuestion, "WhatIf"),
+    f"/{VERSION}/plan": QuestionPath(PlanQuestion, "Plan"),
 }
 
 _POD = {
@@ -188,7 +195,7 @@ def name_pods(schema: dict[str, Any]) -> None:
 
 
 def _answer(kind: str) -> dict[str, Any]:
-    schema = schema_of(kind, PARTS[kind])
+    schema = schema_of(kind, (Plan,) if kind == "Plan" else PARTS[kind])
     del schema["$schema"]
     schema["properties"]["cluster"] = record_schema(ClusterAge)
     schema["required"].append("cluster")

@@ -74,6 +74,7 @@ def routes() -> list[web.AbstractRouteDef]:
         web.post("/api/try", try_it),
         web.post("/api/what-if", what_if),
         web.post("/api/what-if/page", what_if_page),
+        web.post("/api/plan", plan),
         web.get("/api/timeline", timeline),
         web.post("/api/timeline", go_to_moment),
     ]
@@ -188,6 +189,16 @@ async def what_if_page(request: web.Request) -> web.Response:
     made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     text = html.what_if_page(outcome.difference, made=made)
     return web.Response(text=text, content_type="text/html", charset="utf-8")
+
+
+async def plan(request: web.Request) -> web.Response:
+    """A plan, and the map wave by wave. Changes nothing."""
+    service = await _service(request)
+    from kubesched.serve.plans import PlanQuestion, plan_now  # a scheduler at work has no service, and no plans
+    from kubesched.ui.model.plan import plan_view
+
+    question, group = await read_body(request, PlanQuestion), request.query.get("group", "")
+    return _answer("PlanView", await plan_now(question, service, lambda made, cluster: plan_view(made, cluster, group)))
 
 
 async def timeline(request: web.Request) -> web.Response:

@@ -71,6 +71,15 @@ def test_all_commands_ask_the_live_cluster_and_send_nothing_but_questions(front:
     assert len([path for _, path in front.asked if path.startswith(f"{PODS}?")]) == 9
 
 
+def test_plans_send_nothing_but_questions(front: Front) -> None:
+    pytest.importorskip("highspy", reason="plans need HiGHS")
+    CliRunner().invoke(main, ["plan", "free", "--nodes", "1", "-o", "sh"])
+    CliRunner().invoke(main, ["plan", "fit"])
+    CliRunner().invoke(main, ["plan", "queue"])
+    assert len([path for _, path in front.asked if path.startswith(f"{PODS}?")]) == 3
+    assert {method for method, _ in front.asked} == {"GET"}
+
+
 def test_what_rbac_denies_is_named_with_its_consequence(front: Front) -> None:
     front.denied.add(BUDGETS)
     result = run("place")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from tests.json_schema import mistakes
 
+from kubesched.ask.output import schema_of
 from kubesched.cli.main import main
+from kubesched.cli.plan import searching
 from kubesched.planning import solver
+from kubesched.planning.plan import Plan
 
 ROOT = Path(__file__).parents[3]
-CLUSTER = ("-f", str(ROOT / "examples" / "planning" / "cluster.yaml"))
+CLUSTER_FILE = ROOT / "examples" / "planning" / "cluster.yaml"
+CLUSTER = ("-f", str(CLUSTER_FILE))
 PRICES = ROOT / "examples" / "planning" / "prices.csv"
 
 
@@ -25,7 +30,9 @@ def test_plan_as_json_is_as_its_schema_says() -> None:
     result = plan("free", *CLUSTER, "--nodes", "2", "-o", "json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert mistakes(found, json.loads((ROOT / "docs" / "schemas" / "plan.json").read_text())) == []
+    schema = json.loads((ROOT / "docs" / "schemas" / "plan.json").read_text())
+    assert schema == schema_of("Plan", (Plan,))
+    assert mistakes(found, schema) == []
     assert found["outcome"] == "found"
     assert found["value"] == found["bound"]["value"] == len(found["moves"])
 
@@ -85,6 +92,25 @@ def test_target_that_is_not_there_is_refused() -> None:
     result = plan("fit", "job/nothing", *CLUSTER)
     assert result.exit_code == 2
     assert "there is no Job default/nothing" in result.stderr
+
+
+def test_first_interrupt_ends_the_search_and_the_second_the_command() -> None:
+    with searching(effort=1, seed=0) as search:
+        assert search.goes_on()
+        signal.raise_signal(signal.SIGINT)
+        assert not search.goes_on()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_script_nominates_pods_that_wait_once_new_nodes_are_named() -> None:
+    waiting = ("-f", str(CLUSTER_FILE.with_name("training.yaml")))
+    result = plan("pool", *CLUSTER, *waiting, "--prices", str(PRICES), "-o", "sh")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.partition("STRICT=")[2].splitlines()
+    assert lines[1] == "added '2 x gpu' gpu-4 gpu-5"
+    assert [line.split()[0] for line in lines[2:]] == ["place", "place", "settle"]
+    assert lines[2] == "place default train-0 Job/train gpu-4"
 
 
 def test_without_the_solver_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

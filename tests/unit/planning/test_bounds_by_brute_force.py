@@ -12,7 +12,7 @@ import pytest
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.api.well_known import HOSTNAME
-from kubesched.planning.drain import Unit, fewest_exchanges, fewest_moves, most_placed, most_worth
+from kubesched.planning.drain import Unit, fewest_exchanges, fewest_moves, most_worth
 from kubesched.planning.emptying import Emptying, PlanSearch
 from kubesched.planning.free import UnitSearch
 from kubesched.planning.movable import Movable
@@ -104,7 +104,7 @@ def test_no_way_to_make_room_beats_the_bounds(seed: int) -> None:
         if ways:
             assert bound is not None
             assert bound <= min(moves for moves, _ in ways) + 1e-6
-            assert most_placed(small.packing, pods, everywhere).value >= count - 1e-6
+            assert most_worth(small.packing, pods=pods, rows=everywhere).value >= count - 1e-6
 
 
 @pytest.mark.parametrize("seed", range(20))

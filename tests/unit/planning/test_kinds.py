@@ -7,7 +7,7 @@ from tests.builders import profile_of
 
 from kubesched import config as configuration
 from kubesched.api.well_known import HOSTNAME
-from kubesched.planning.kinds import ANY_NUMBER, KindReader, problem_of
+from kubesched.planning.kinds import ANY_NUMBER, KindReader, free_of, problem_of
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -58,8 +58,7 @@ def test_nodes_are_a_class_by_room_left_and_by_who_may_go_there() -> None:
 def test_load_of_pods_that_leave_is_not_counted() -> None:
     runs = make_pod("runs").requests(cpu=3).on("0").build()
     cluster = ClusterModel([make_node("0").capacity(pods=10).build(), runs], configuration.default())
-    problem = problem_of(cluster, [make_pod("new").requests(cpu=1).build()], leaving=[runs])
-    assert problem.free[0].tolist() == [4000, 10]
+    assert free_of(cluster, ("cpu", "pods"), [runs]).tolist() == [[4000, 10]]
 
 
 def test_nodes_that_are_cordoned_or_tainted_are_none_for_the_kind() -> None:

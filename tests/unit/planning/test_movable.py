@@ -23,7 +23,7 @@ def movable(pod: PodBuilder, *others: KubeObject, rules: MovingRules | None = No
 
 
 def test_pod_with_an_owner_moves() -> None:
-    assert [pod.name for pod in movable(OWNED).all] == ["p"]
+    assert [pod.name for pod in movable(OWNED).pods["n"]] == ["p"]
 
 
 @pytest.mark.parametrize(
@@ -40,19 +40,19 @@ def test_pod_with_an_owner_moves() -> None:
 )
 def test_pod_stays_and_keeps_its_node(pod: PodBuilder, why: str) -> None:
     found = movable(pod)
-    assert not found.all
+    assert not found.pods["n"]
     [(_, reason)] = found.staying["n"]
     assert why in reason
     assert why in found.keeps(make_node("n").build())
 
 
 def test_local_data_moves_if_it_may_be_lost() -> None:
-    assert movable(LOCAL, rules=MovingRules(delete_local_data=True)).all
-    assert movable(LOCAL.annotate({"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"})).all
+    assert movable(LOCAL, rules=MovingRules(delete_local_data=True)).pods["n"]
+    assert movable(LOCAL.annotate({"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"})).pods["n"]
 
 
 def test_directory_in_memory_is_no_local_data() -> None:
-    assert movable(OWNED.spec(volumes=(Volume(name="shm", empty_dir=LocalSource(medium="Memory")),))).all
+    assert movable(OWNED.spec(volumes=(Volume(name="shm", empty_dir=LocalSource(medium="Memory")),))).pods["n"]
 
 
 def test_exempt_pod_stays() -> None:
@@ -61,7 +61,7 @@ def test_exempt_pod_stays() -> None:
 
 def test_daemon_neither_moves_nor_keeps_its_node() -> None:
     found = movable(make_pod("d").owned_by("DaemonSet", "d").on("n"))
-    assert not found.all
+    assert not found.pods["n"]
     assert not found.staying["n"]
 
 

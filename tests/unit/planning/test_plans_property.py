@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
-from tests.random_clusters import random_cluster
+from msgspec.structs import replace
+from tests.random_clusters import ZONES, random_cluster
 
 from kubesched.api.pod import Pod
+from kubesched.api.well_known import ZONE
 from kubesched.planning.consolidate import ConsolidateGoal, plan_consolidate
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.execution import execute
 from kubesched.planning.fit import plan_fit
 from kubesched.planning.free import FreeGoal, plan_free
 from kubesched.planning.movable import Movable, MovingRules
+from kubesched.planning.offers import NodeOffers
 from kubesched.planning.plan import NodeFate, Plan, PlanOutcome
+from kubesched.planning.pool import plan_pool
+from kubesched.planning.prices import InstanceType, PriceList
+from kubesched.planning.queue import plan_queue
 from kubesched.simulate.cluster import ClusterModel
+from kubesched.simulate.nodes import INSTANCE_TYPE
 from kubesched.testing import make_pod
 
 PRICES = {"type-0": 1.0, "type-1": 2.0, "type-2": 0.7}
@@ -27,7 +36,7 @@ def search() -> PlanSearch:
 def assert_executes(plan: Plan, cluster: ClusterModel) -> None:
     """Carried out once more, with budgets watched and the end compared pod by pod."""
     done = execute(cluster, plan, nominate=True)
-    assert done.is_as_planned, done.first_problem
+    assert done.is_as_planned, done
     assert done.waves == plan.waves
     at = {obj.key: obj.spec.node_name for obj in done.objects if isinstance(obj, Pod)}
     freed = {node.name for node in plan.nodes_that_are(NodeFate.FREED)}
@@ -75,6 +84,52 @@ def test_pending_pods_fit_as_planned(seed: int) -> None:
         assert plan.bound.value <= plan.value
 
 
+@pytest.mark.parametrize("seed", range(300, 340))
+def test_queues_are_placed_as_planned(seed: int) -> None:
+    """Half of what runs waits, and some more."""
+    filled = random_cluster(seed)
+    rng = random.Random(seed)
+    objects = [
+        replace(obj, spec=replace(obj.spec, node_name=""))
+        if isinstance(obj, Pod) and not obj.spec.volumes and not obj.spec.resource_claims and rng.random() < 0.5
+        else obj
+        for obj in filled.objects()
+    ]
+    more = [make_pod(f"more-{i}").requests(cpu=str(rng.randint(1, 4))).build() for i in range(6)]
+    cluster = ClusterModel([*objects, *more], filled.configuration, seed=seed)
+    waiting = {pod.key for pod in cluster.pending()}
+    plan = plan_queue(cluster, search())
+    assert {each.pod for each in plan.placements} <= waiting
+    if plan.check is not None:
+        done = execute(cluster, plan, nominate=True)
+        assert done.is_as_planned, done
+    assert plan.bound is None or plan.value <= plan.bound.value + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(340, 360))
+def test_nodes_that_are_bought_run_what_waits(seed: int) -> None:
+    rng = random.Random(seed)
+    pods = [make_pod(f"more-{i}").requests(cpu=str(rng.randint(1, 6))).build() for i in range(8)]
+    cluster = random_cluster(seed, more=pods)
+    amounts = {"cpu": "7", "memory": "16Gi", "pods": "20"}
+    types = InstanceType("a", amounts, 1.0, {}), InstanceType("b", {**amounts, "cpu": "16"}, 2.0, {})
+    plan = plan_pool(cluster, cluster.pending(), PriceList(types), search())
+    assert plan.outcome is PlanOutcome.FOUND
+    assert {each.pod for each in plan.placements} == {pod.key for pod in pods}
+    assert plan.bound is not None
+    assert plan.bound.value <= plan.value + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(90, 110))
+def test_search_that_is_interrupted_ends_with_what_executes(seed: int) -> None:
+    cluster, left = random_cluster(seed), iter(range(1 + seed % 3))
+    cut = PlanSearch(is_over=lambda: next(left, None) is None)
+    plan = plan_consolidate(cluster, ConsolidateGoal(), PRICES, RULES, cut)
+    if plan.outcome is PlanOutcome.PARTIAL:
+        assert "the search was interrupted" in plan.reason
+        assert_executes(plan, cluster)
+
+
 @pytest.mark.parametrize("seed", range(400, 460))
 def test_clusters_are_consolidated_as_planned(seed: int) -> None:
     cluster = random_cluster(seed)
@@ -88,3 +143,20 @@ def test_clusters_are_consolidated_as_planned(seed: int) -> None:
     if plan.outcome is PlanOutcome.FOUND and plan.bound is not None:
         is_saving = goal.save is None
         assert plan.value <= plan.bound.value + 1e-6 if is_saving else plan.value >= plan.bound.value
+
+
+@pytest.mark.parametrize("seed", range(460, 485))
+def test_nodes_are_replaced_as_planned(seed: int) -> None:
+    cluster = random_cluster(seed)
+    amounts = {"cpu": "5", "memory": "16Gi", "pods": "20"}
+    types = tuple(InstanceType(f"new-{zone}", amounts, 0.4, {ZONE: zone, INSTANCE_TYPE: "new"}) for zone in ZONES)
+    plan = plan_consolidate(cluster, ConsolidateGoal(None, types), PRICES, RULES, search())
+    if plan.outcome not in (PlanOutcome.FOUND, PlanOutcome.PARTIAL):
+        return
+    offers, zone_of = NodeOffers.to(cluster, types), {each.name: i for i, each in enumerate(types)}
+    added = [each.name for each in plan.nodes_that_are(NodeFate.ADDED)]
+    new = [obj for name in added for obj in offers.objects(zone_of[name.rpartition("-")[0]], name)]
+    done = execute(cluster, plan, nominate=True, new=new)
+    assert done.is_as_planned, done
+    assert plan.bound is not None
+    assert 0 < plan.value <= plan.bound.value + 1e-6

@@ -53,6 +53,12 @@ def test_mix_of_types_is_cheaper_than_one() -> None:
     assert plan.bound.value <= 4.0
 
 
+def test_prices_say_what_is_paid_for() -> None:
+    plan = planned([offer("small", 2, 1.0)], *pods(10))
+    assert plan.bound is not None
+    assert [(each.what, each.share) for each in plan.bound.scarce] == [("cpu on small", 1.0)]
+
+
 def test_room_that_there_is_costs_nothing() -> None:
     plan = planned([offer("small", 2, 1.0)], make_node("there").capacity(cpu=4), *pods(6))
     assert bought(plan) == {"small": 1}

@@ -20,8 +20,8 @@ from kubesched.api.pod_groups import (
 from kubesched.api.well_known import ZONE
 from kubesched.config.features import Features
 from kubesched.planning.emptying import PlanSearch
-from kubesched.planning.plan import Plan, PlanError, PlanOutcome
-from kubesched.planning.queue import QueueGoal, plan_queue
+from kubesched.planning.plan import Plan, PlanOutcome
+from kubesched.planning.queue import plan_queue
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -31,10 +31,10 @@ GPU = "x.io/gpu"
 GROUPS = Features(pod_groups=True, gang_scheduling=True, group_topology=True)
 
 
-def planned(*objects: KubeObject | NodeBuilder | PodBuilder, resource: str = "") -> Plan:
+def planned(*objects: KubeObject | NodeBuilder | PodBuilder) -> Plan:
     made: Iterable[KubeObject] = (obj if isinstance(obj, KubeObject) else obj.build() for obj in objects)
     cluster = ClusterModel(made, configuration.default(GROUPS))
-    return plan_queue(cluster, PlanSearch(), "", QueueGoal(resource))
+    return plan_queue(cluster, PlanSearch())
 
 
 def gpu_nodes(count: int, gpus: int = 4) -> list[NodeBuilder]:
@@ -149,11 +149,6 @@ def test_what_the_engine_refuses_is_placed_elsewhere() -> None:
 def test_empty_queue_changes_nothing() -> None:
     plan = planned(*gpu_nodes(1))
     assert (plan.outcome, plan.reason) == (PlanOutcome.UNCHANGED, "no pod waits for a node")
-
-
-def test_resource_that_nobody_requests_is_a_mistake() -> None:
-    with pytest.raises(PlanError, match=r"no pending pod requests 'x\.io/tpu'; they request cpu"):
-        planned(*gpu_nodes(1), gpu_pod("p", 1), resource="x.io/tpu")
 
 
 def test_nothing_is_left_behind_in_the_cluster() -> None:

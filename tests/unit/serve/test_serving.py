@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from tests.json_schema import mistakes
 from tests.unit.kube.certificates import Authority, KeyPair, authority
-from tests.unit.serve.asking import POD, Service, run, served
+from tests.unit.serve.asking import POD, Json, Service, run, served
 
 from kubesched.api.errors import UserError
 from kubesched.ask.answers import PARTS
@@ -139,15 +139,14 @@ def test_description_has_every_question_and_its_answer() -> None:
         described = await (await service.session.get("/openapi.json")).json()
         schemas = described["components"]["schemas"]
         posts = {path: each["post"] for path, each in described["paths"].items() if "post" in each}
-        assert set(posts) == {"/v1alpha1/fit", "/v1alpha1/explain", "/v1alpha1/capacity", "/v1alpha1/what-if"}
+        assert set(posts) == {f"/v1alpha1/{name}" for name in ("fit", "explain", "capacity", "what-if", "plan")}
         for path, post in posts.items():
             name = path.rpartition("/")[2]
-            asked = await service.post(
-                name, {"fit": {"pods": [POD]}, "what-if": {"drain": ["a1"]}}.get(name, {"pod": POD})
-            )
+            bodies: Json = {"fit": {"pods": [POD]}, "what-if": {"drain": ["a1"]}, "plan": {"goal": "queue"}}
+            asked = await service.post(name, bodies.get(name, {"pod": POD}))
             name = post["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
             assert name == asked["kind"]
-            assert name in PARTS
+            assert name in {*PARTS, "Plan"}
             assert mistakes(asked, schemas[name]) == []
         assert set(_refs(described)) == {f"#/components/schemas/{name}" for name in schemas}
 

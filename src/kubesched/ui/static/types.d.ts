@@ -107,6 +107,14 @@ export interface WhatIfView {
   before: NodeMap; after: NodeMap; difference: WhatIf; moved: number; placed: number; waiting: number; gone: number; evicted: number;
   workloads: { workload: WorkloadName; moved: number; waiting: number; placed: number; gone: number; evicted: number; reasons: [string, number][] }[];
 }
+export interface Plan {
+  goal: string; outcome: "found" | "partial" | "unchanged" | "impossible"; reason: string; value: number;
+  moves: { pod: string; fromNode: string; toNode: string; wave: number }[]; placements: { pod: string; node: string; wave: number }[];
+  waiting: string[]; nodes: { name: string; fate: string }[];
+  bound?: { value: number; unit: string; relaxes: string[]; proof: string; scarce: { what: string; share: number }[] };
+  check?: { how: string[]; needsNominations: boolean };
+}
+export interface PlanView { plan: Plan; before: NodeMap; waves: MapChanges[]; after: NodeMap }
 export interface Timeline { begin: number; end: number; now: number; decisions: number[]; differences: number }
 /** Namespace, kind, name. */
 export type WorkloadName = [string, string, string];

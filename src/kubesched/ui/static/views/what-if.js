@@ -6,6 +6,7 @@ import { CHOSEN, Columns } from "../map/columns.js";
 import { legend } from "../map/legend.js";
 import { NodeMapView } from "../map/map.js";
 import { difference } from "../parts/difference.js";
+import { planning } from "../parts/plan.js";
 import { questionIn, questionText, isEmpty } from "../question.js";
 import { short } from "../words.js";
 
@@ -93,6 +94,16 @@ export const whatIf = (cluster) => async (root, route) => {
     after.arrange(true);
     markChosen();
   };
+  const plan = planning(cluster, {
+    load: (was, end) => {
+      would.hidden = false;
+      load(was, end);
+    },
+    change: (wave) => {
+      if (sides.after.columns.change(wave)) after.arrange(true);
+      else after.renew();
+    },
+  });
   /** Simulate soon, once nothing changes for a moment. */
   const changed = () => {
     history.replaceState(null, "", `#/what-if${questionText(question)}`);
@@ -127,7 +138,7 @@ export const whatIf = (cluster) => async (root, route) => {
     h("div", { class: "two-maps" },
       h("section", { class: "map-panel" }, h("div", { class: "map-title" }, h("h2", {}, "As it is"), before.buttons), before.element),
       would),
-    h("section", { class: "map-panel map-key" }, key.element), result));
+    h("section", { class: "map-panel map-key" }, key.element), plan.element, result));
   toolbar();
   const asItIs = packed(cluster.columns);
   sides.before.columns = asItIs(), sides.after.columns = asItIs();
@@ -135,7 +146,7 @@ export const whatIf = (cluster) => async (root, route) => {
   showChips();
   markChosen();
   await ask();
-  return { leave: () => { left = true; clearTimeout(timer); key.stop(); before.leave(); after.leave(); } };
+  return { leave: () => { left = true; clearTimeout(timer); key.stop(); plan.leave(); before.leave(); after.leave(); } };
 };
 
 /** What a map is drawn from, standing still. @returns {{ columns: Columns, on: () => () => void }} */
