@@ -182,8 +182,8 @@ def test_a_scheduler_gets_by_with_its_role(busy: RealCluster, tmp_path: Path) ->
         wait_until(lambda: "Scheduled" in busy.reasons("device"), "its event")
         none, other = "kubernetes.io/no-provisioner", "example.com/disk"
         for name, provisioner in (("local", none), ("made", other)):
-            settings = {"provisioner": provisioner, "volumeBindingMode": LATE}
-            busy.create("storage.k8s.io/v1", "StorageClass", name, **settings)
+            storage = ("storage.k8s.io/v1", "StorageClass", name)
+            busy.create(*storage, provisioner=provisioner, volumeBindingMode=LATE)
             claim(busy, name, name)
         local_volume(busy, "disk", "only", "local")
         busy.add_pod("database", cpu="20m", volumes=uses("local"))

@@ -249,6 +249,7 @@ class Cluster:
         domain: str = "",
         max_moves: int | None = None,
         save: float | None = None,
+        replace: bool = False,
         exempt: str | Sequence[str] = (),
         delete_emptydir_data: bool = False,
     ) -> PlanResult:
@@ -256,15 +257,16 @@ class Cluster:
 
         `goal` is `free` (empty `nodes` nodes of a `pool` or with the labels of `selector`, or whole values of the label
         `domain`, with `max_moves`), `fit` (make room for the pods of `target`, or for all that wait), `consolidate`
-        (`save` percent), `pool` (the cheapest nodes to buy) or `queue`; `prices` names files. Raises UserError.
+        (`save` percent; `replace` nodes, too), `pool` (the cheapest nodes to buy) or `queue`; `prices` names files.
+        Raises UserError.
         """
         asked = {"goal": goal, "target": target, "nodes": nodes, "pool": pool, "selector": selector, "domain": domain}
-        asked |= {"maxMoves": max_moves, "save": save, "exempt": [str(each) for each in _listed(exempt)]}
+        asked |= {"maxMoves": max_moves, "save": save, "replace": replace, "deleteEmptydirData": delete_emptydir_data}
         try:
-            question = msgspec.convert({**asked, "deleteEmptydirData": delete_emptydir_data}, PlanQuestion)
+            question = msgspec.convert({**asked, "exempt": [*map(str, _listed(exempt))]}, PlanQuestion)
         except msgspec.ValidationError as error:
             raise UserError(f"plan: {error}") from None
-        listed = read_prices(map(str, _listed(prices))) if question.needs_prices else None
+        listed = read_prices(map(str, _listed(prices))) if prices else None
         copy, search = self._model.copy(self.objects), PlanSearch(effort=question.effort, seed=self._seed)
         found = plan_for(copy, question, search, prices=listed, observed_at=self._read_at)
         return PlanResult(found, self._model)

@@ -166,6 +166,14 @@ def test_a_plan_is_that_of_the_command(tmp_path: Path) -> None:
     assert found.script().startswith("#!/bin/sh\n")
 
 
+def test_nodes_without_pods_are_free_already() -> None:
+    plan = Cluster(nodes=[make_node(f"n{i}") for i in range(3)], pods=[make_pod("waits").requests(cpu="900")])
+    found = plan.plan("free", nodes=2)
+    assert found.reaches_goal
+    assert [row["fate"] for row in found.tables()["nodes_planned"]] == ["freed", "freed"]
+    assert found.tables()["steps"] == []
+
+
 def test_a_plan_that_makes_no_sense_is_refused() -> None:
     cluster = Cluster.from_files(PLANNING / "cluster.yaml")
     for goal, limits, why in (
@@ -175,7 +183,7 @@ def test_a_plan_that_makes_no_sense_is_refused() -> None:
         ("pool", {}, "price list has no types"),
     ):
         with pytest.raises(UserError, match=why):
-            cluster.plan(goal, **limits)  # type: ignore[arg-type]
+            cluster.plan(goal, **limits)
 
 
 def test_a_configuration_is_a_text_or_a_file(tmp_path: Path) -> None:
