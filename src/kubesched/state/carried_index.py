@@ -101,7 +101,7 @@ class CarriedIndex:
             self._places.give_back(self._alike[group][1])
         self._free_groups += groups
 
-    def matching(
+    def that_mean(
         self,
         labels: Mapping[str, str],
         namespace: str,

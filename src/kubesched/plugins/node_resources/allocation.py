@@ -88,7 +88,7 @@ class Allocation:
     def _request(self, cycle: Cycle) -> ScoredRequest:
         asked = self._requests(cycle.pod)
         amounts = {resource.name: whole(resource.name, asked.get(resource.name, ZERO)) for resource in self._resources}
-        counting = [scored for scored in self._resources if amounts[scored.name] or not is_scalar(scored.name)]
+        counting = [one for one in self._resources if amounts[one.name] or not is_scalar(one.name)]
         resources = tuple(
             ScoredResource(cycle.state.nodes.resource_id(resource.name), resource.weight, amounts[resource.name])
             for resource in counting
@@ -97,8 +97,8 @@ class Allocation:
             tuple(amounts.values()),
             not any(amounts.values()),
             resources,
-            np.array([scored.resource_id for scored in resources], dtype=np.intp),
-            np.array([scored.weight for scored in resources], dtype=np.int64),
-            np.array([scored.amount for scored in resources], dtype=np.int64)[:, np.newaxis],
+            np.array([one.resource_id for one in resources], dtype=np.intp),
+            np.array([one.weight for one in resources], dtype=np.int64),
+            np.array([one.amount for one in resources], dtype=np.int64)[:, np.newaxis],
             tuple((i, resource.name) for i, resource in enumerate(counting) if may_be_served(resource.name)),
         )
