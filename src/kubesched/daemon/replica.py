@@ -7,7 +7,7 @@ import contextlib
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
@@ -73,7 +73,6 @@ class Replica:
     events: EventRecorder
     watch: ClusterWatch
     stalls: Stalls
-    extenders: Sequence[HTTPExtender]
     shadow: Shadow | None
     """In shadow mode: what it would have decided, against what the other scheduler did."""
     shadow_file: ShadowFile | None
@@ -109,7 +108,8 @@ class Replica:
                 await self.shadow.stop()
             if self.shadow_file is not None:
                 await self.shadow_file.save()
-            await close_all(self.extenders)
+            extenders = self.scheduler.extenders
+            await close_all(extender for extender in extenders if isinstance(extender, HTTPExtender))
             if self.tracing is not None:
                 await self.tracing.stop()
 
@@ -279,7 +279,6 @@ def build_replica(
             starts_late=configuration.delay_cache_until_active and completed.elects,
         ),
         stalls=stalls,
-        extenders=extenders,
         shadow=shadow,
         shadow_file=shadow_file,
         tracing=tracing,

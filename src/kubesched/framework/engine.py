@@ -375,9 +375,7 @@ class Engine:
         decision.diagnosis = diagnosis
         if not cycle.run_post_filter:
             return
-        known = decision.trace.post_filter_answers
-        if known is None:
-            known = decision.trace.post_filter_answers = {}
+        known = decision.trace.post_filter_answers = decision.trace.post_filter_answers or {}
         best: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""

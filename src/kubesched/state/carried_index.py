@@ -104,7 +104,7 @@ class CarriedIndex:
     def is_about(self, topologies: Collection[str]) -> bool:
         return bool(self._places.topologies_among(topologies).any())
 
-    def matching(
+    def that_mean(
         self,
         labels: Mapping[str, str],
         namespace: str,

@@ -108,7 +108,7 @@ class MatchCounts:
         self, facts: PodFacts, namespace_labels: Mapping[str, str], topologies: Collection[str]
     ) -> Iterator[MatchedTerms]:
         """The terms of placed pods that mean pods with such facts, and are about one of these topologies."""
-        return self._carried_index.matching(facts.labels, facts.namespace, namespace_labels, topologies)
+        return self._carried_index.that_mean(facts.labels, facts.namespace, namespace_labels, topologies)
 
     def has_terms_about(self, topologies: Collection[str]) -> bool:
         """Whether placed pods have terms about one of these topologies."""

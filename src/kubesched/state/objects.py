@@ -12,7 +12,7 @@ from kubesched.state.changes import ChangeLog
 K = TypeVar("K", bound=KubeObject)
 
 _NOTHING: dict[str, KubeObject] = {}
-_ASKED_FOR_SPECS = frozenset((Service, ReplicationController, ReplicaSet, StatefulSet))
+_STATUS_IGNORED = frozenset((Service, ReplicationController, ReplicaSet, StatefulSet))
 """Services and workloads. Their status changes with every pod that starts, which is no change of their version."""
 
 
@@ -30,7 +30,7 @@ class ObjectStore:
         objects = self._objects.setdefault(kind, {})
         known = objects.get(key)
         objects[key] = self._in_namespace.setdefault((kind, obj.namespace), {})[obj.name] = obj
-        if known is None or kind not in _ASKED_FOR_SPECS or not obj.only_version_differs(known):
+        if known is None or kind not in _STATUS_IGNORED or not obj.only_version_differs(known):
             self._changed(kind, key)
 
     def remove(self, obj: KubeObject) -> None:

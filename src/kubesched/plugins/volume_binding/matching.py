@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.framework.nodes import Nodes
-from kubesched.plugins.volume_binding.offers import Offer, Offers, Shelf, Wish
+from kubesched.plugins.volume_binding.offers import Offer, Shelf, VolumeOffers, Wish
 from kubesched.plugins.volume_binding.reach import Reach, within
 from kubesched.state.columns import ABSENT, Bool, Int64
 
@@ -15,7 +15,7 @@ NO_VOLUME = -1
 """Stands for "none" in a column of serial numbers of offers."""
 
 
-def best_offers(wish: Wish, offers: Offers, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
+def best_offers(wish: Wish, offers: VolumeOffers, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
     """Per row the serial number of the volume to bind. `taken` is what other claims of the pod get on each row.
 
     A volume reserved for the claim is the only one it can have, be it within reach or not.

@@ -164,7 +164,7 @@ class Shelf:
                 del by_value[value]
 
 
-class Offers:
+class VolumeOffers:
     """All volumes that are free or reserved for a claim, kept in step with the watch and with what is assumed."""
 
     def __init__(self, objects: ObjectStore) -> None:

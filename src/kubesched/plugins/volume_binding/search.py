@@ -16,7 +16,7 @@ from kubesched.plugins.shared.csi_migration import TranslationError, migration_o
 from kubesched.plugins.shared.csi_nodes import CSINodeColumns
 from kubesched.plugins.shared.volume_claims import claim_not_found, claims_used, class_of, is_bound, why_foreign
 from kubesched.plugins.volume_binding.matching import NO_VOLUME, best_offers
-from kubesched.plugins.volume_binding.offers import AssumedObjects, Offers, Wish
+from kubesched.plugins.volume_binding.offers import AssumedObjects, VolumeOffers, Wish
 from kubesched.plugins.volume_binding.provisioning import CapacityReports, allowed_rows
 from kubesched.plugins.volume_binding.reach import compiled, reach_of, within
 from kubesched.state.cluster import ClusterState
@@ -107,7 +107,7 @@ class VolumeSearch:
     def __init__(self, state: ClusterState) -> None:
         objects = state.objects
         self.claims = AssumedObjects(PersistentVolumeClaim, objects)
-        self.offers = Offers(objects)
+        self.offers = VolumeOffers(objects)
         self.volumes = AssumedObjects(PersistentVolume, objects, on_change=self.offers.touched.add)
         self.reports = CapacityReports(objects)
         self._csi_nodes = state.companion(CSINodeColumns)

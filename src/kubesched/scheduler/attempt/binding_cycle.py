@@ -193,7 +193,7 @@ def _refusal(point: str, plugin: Plugin, status: Status) -> Status:
 
 
 @dataclass(slots=True)
-class Work:
+class PreBindWork:
     """What is being done for one pod, by which plugin, and why it was stopped, if it was."""
 
     task: asyncio.Task[None]
@@ -205,7 +205,7 @@ class PreBinding:
     """The work that is under way. Without an event loop there is none, for nothing takes any time then."""
 
     def __init__(self) -> None:
-        self._under_way: dict[str, Work] = {}
+        self._under_way: dict[str, PreBindWork] = {}
 
     def begin(self, pod: Pod, plugin: str) -> None:
         """In the task that does it: a plugin is about to do something that may take a while."""
@@ -213,7 +213,7 @@ class PreBinding:
         if work is not None:
             work.plugin = plugin
         elif task is not None:
-            self._under_way[pod.identity] = Work(task, plugin)
+            self._under_way[pod.identity] = PreBindWork(task, plugin)
 
     def stop(self, pod: Pod, reason: str) -> bool:
         """Break off the work for a pod; whether there is any."""
@@ -225,7 +225,7 @@ class PreBinding:
             work.task.cancel()
         return True
 
-    def end(self, pod: Pod) -> Work | None:
+    def end(self, pod: Pod) -> PreBindWork | None:
         """In the same task: the work is over. It is returned if it was stopped."""
         work = self._under_way.pop(pod.identity, None)
         if work is None or not work.stopped:
