@@ -11,7 +11,6 @@ from kubesched.api.pod import Pod
 from kubesched.planning.columns import ColumnSearch
 from kubesched.planning.covers import Cover, Covered
 from kubesched.planning.emptying import Emptying, PlanSearch
-from kubesched.planning.packing import Packing
 from kubesched.planning.solver import INF
 from kubesched.state.columns import Float, Int64
 
@@ -90,7 +89,7 @@ class Neighbourhoods:
             return 0.0
         closed, worth = self._emptying.closed, self._worth
         paid = float(worth[rows][~closed[rows]].sum())
-        found, self._bound = _repack(self._packing, rows, worth[rows], paid, self._began(rows), self._refused)
+        found, self._bound = self._repack(rows, worth[rows], paid)
         if found is None or not self._carry_out(rows, *found):
             return 0.0
         counts = found[1]
@@ -99,6 +98,50 @@ class Neighbourhoods:
         gain = paid - float(worth[rows][~closed[rows]].sum())
         self.gained += gain
         return gain
+
+    def _repack(self, rows: Sequence[int], worth: Float, paid: float) -> tuple[tuple[Int64, Int64] | None, float]:
+        """Which kinds there are and, by kind and place in `rows`, how many pods to have there, for less than is paid.
+
+        None if that was not found; and the least that it can cost.
+        """
+        packing, refused, began = self._packing, self._refused, self._began(rows)
+        now = packing.counts[:, rows]
+        kinds = np.flatnonzero(now.any(axis=1))
+        if not len(kinds):
+            return None, 0.0
+        most = packing.taking()[np.ix_(kinds, np.array(rows))]
+        for i, kind in enumerate(kinds.tolist()):
+            for j, row in enumerate(rows):
+                if (kind, row) in refused and not now[kind, j]:
+                    most[i, j] = 0
+        requests, room = packing.requests[kinds], packing.room[rows]
+        alike = np.concatenate([room, most.T, worth[:, None]], axis=1)
+        _, first, class_of, nodes = np.unique(alike, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        class_of = class_of.ravel()
+        demand = now[kinds].sum(axis=1)
+        cover = Cover(
+            requests,
+            demand,
+            np.full(len(kinds), 10 * worth.max() + 1.0),
+            room[first],
+            nodes.astype(np.float64),
+            worth[first],
+            most[:, first],
+            packing.per_node[kinds] == 1,
+        )
+        search = ColumnSearch(cover, goes_on=self._search.goes_on)
+        search.add((int(class_of[j]), now[kinds, j]) for j in range(len(rows)))
+        search.start(np.zeros((len(kinds), len(first))), 1 / packing.scale)
+        search.generate()
+        if search.bound > paid - worth[worth > 0].min(initial=paid) + 1e-6:
+            return None, search.bound
+        search.dive()
+        if search.best is None or search.best.left.any() or search.best.cost > paid - 1e-6:
+            search.dive(by_worth=True)
+        found = search.best
+        if found is None or found.left.any() or found.cost > paid - 1e-6:
+            return None, search.bound
+        return (kinds, _on_rows(found, class_of, now[kinds], began[kinds])), search.bound
 
     def _began(self, rows: Sequence[int]) -> Int64:
         """By kind and place in `rows`: how many pods of these rows began there."""
@@ -146,57 +189,6 @@ class Neighbourhoods:
                     home = emptying.began[pod.uid]
                     moves.append((pod, arriving.pop(arriving.index(home) if home in arriving else -1)))
         return moves
-
-
-def _repack(
-    packing: Packing,
-    rows: Sequence[int],
-    worth: Float,
-    paid: float,
-    began: Int64,
-    refused: set[tuple[int, int]],
-) -> tuple[tuple[Int64, Int64] | None, float]:
-    """Which kinds there are and, by kind and place in `rows`, how many pods to have there, for less than is paid now.
-
-    None if that was not found; and the least that it can cost.
-    """
-    now = packing.counts[:, rows]
-    kinds = np.flatnonzero(now.any(axis=1))
-    if not len(kinds):
-        return None, 0.0
-    most = packing.taking()[np.ix_(kinds, np.array(rows))]
-    for i, kind in enumerate(kinds.tolist()):
-        for j, row in enumerate(rows):
-            if (kind, row) in refused and not now[kind, j]:
-                most[i, j] = 0
-    requests, room = packing.requests[kinds], packing.room[rows]
-    alike = np.concatenate([room, most.T, worth[:, None]], axis=1)
-    _, first, class_of, nodes = np.unique(alike, axis=0, return_index=True, return_inverse=True, return_counts=True)
-    class_of = class_of.ravel()
-    demand = now[kinds].sum(axis=1)
-    cover = Cover(
-        requests,
-        demand,
-        np.full(len(kinds), 10 * worth.max() + 1.0),
-        room[first],
-        nodes.astype(np.float64),
-        worth[first],
-        most[:, first],
-        packing.per_node[kinds] == 1,
-    )
-    search = ColumnSearch(cover)
-    search.add((int(class_of[j]), now[kinds, j]) for j in range(len(rows)))
-    search.start(np.zeros((len(kinds), len(first))), 1 / packing.scale)
-    search.generate()
-    if search.bound > paid - worth[worth > 0].min(initial=paid) + 1e-6:
-        return None, search.bound
-    search.dive()
-    if search.best is None or search.best.left.any() or search.best.cost > paid - 1e-6:
-        search.dive(by_worth=True)
-    found = search.best
-    if found is None or found.left.any() or found.cost > paid - 1e-6:
-        return None, search.bound
-    return (kinds, _on_rows(found, class_of, now[kinds], began[kinds])), search.bound
 
 
 def _on_rows(found: Covered, class_of: Int64, now: Int64, began: Int64) -> Int64:
