@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.unit.scheduler.group_world import GroupWorld, make_gang, members
 from tests.unit.scheduler.world import World, names
@@ -10,11 +12,13 @@ from tests.waiting_world import FOREVER, Doorkeeper
 
 from kubesched.api.affinity import PodAffinityTerm
 from kubesched.api.change import Change
-from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.storage import StorageClass
 from kubesched.api.well_known import ZONE
 from kubesched.api.workloads import Namespace
+from kubesched.framework.events import ClusterEvent
 from kubesched.framework.waiting import WaitingPods
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.testing import NodeBuilder, make_node, make_pod
 
 MODES = pytest.mark.parametrize(("batched", "wakes"), [(True, True), (False, False)], ids=["batched", "parity"])
@@ -25,6 +29,16 @@ LATE = StorageClass(
     provisioner="kubernetes.io/no-provisioner",
     volume_binding_mode="WaitForFirstConsumer",
 )
+
+
+class EventLabels(SchedulerListener):
+    """Which events the changes of the cluster were."""
+
+    def __init__(self) -> None:
+        self.labels: list[str] = []
+
+    def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
+        self.labels += [event.label for event in events]
 
 
 def world_with(*objects: object, batched: bool) -> World:
@@ -200,8 +214,10 @@ def test_room_that_a_pod_does_not_need_any_more_when_it_is_bound_is_free(batched
 def test_pod_that_is_bound_as_it_was_decided_is_one_event() -> None:
     world = World(make_node("n"), make_pod("p").requests(cpu="1"), batched=True)
     world.finish(world.decided(), tell=False)
-    events = world.scheduler.event_handlers.handle(world.cluster.unseen[-1])
-    assert [event.label for event in events] == ["AssignedPodAdd", "UnschedulablePodDelete"]
+    heard = EventLabels()
+    world.scheduler.listeners.append(heard)
+    world.scheduler.handle(world.cluster.unseen[-1])
+    assert heard.labels == ["AssignedPodAdd", "UnschedulablePodDelete"]
 
 
 @MODES
