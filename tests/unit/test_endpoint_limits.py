@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
-from aiohttp import ClientSession, TCPConnector, web
+from aiohttp import ClientSession, TCPConnector
+from aiohttp.web import RouteDef
 from tests.shown_page import TOKEN, page_of
 from tests.unit.daemon.test_daemon_connections import Streams, is_closed
 from tests.unit.serve.asking import POD, Json, served
@@ -149,7 +150,7 @@ def test_page_gives_up_what_takes_too_long(path: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("word", HOSTILE, ids=range(len(HOSTILE)))
 def test_odd_words_in_questions_of_the_page_are_words(word: str) -> None:
     """Wherever a word may be: the answer is an answer, or says that there is no such thing."""
-    gets = [route for route in routes() if isinstance(route, web.RouteDef) and route.method == "GET"]
+    gets = [route for route in routes() if isinstance(route, RouteDef) and route.method == "GET"]
     paths = [route.path for route in gets if not route.path.endswith("/stream")]
     queries = ("q", "group", "rows", "text", "namespace", "state", "sort", "offset", "cause")
 
