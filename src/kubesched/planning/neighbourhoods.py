@@ -19,6 +19,8 @@ MOST_AT_ONCE = 1_000
 """Clusters of at most so many nodes are packed anew as a whole first."""
 MOST_CLASSES = 80
 """So many different rooms are told apart in a whole."""
+_PATIENCE = 0.2
+"""The share of the effort that may be in vain."""
 _TRIES = 3
 """How often a whole is tried, each time without what the engine refused."""
 
@@ -58,12 +60,14 @@ class Neighbourhoods:
         return least
 
     def run(self, wanted: float = INF) -> None:
-        """Go on until so much more is emptied, or the effort is spent."""
-        wanted += self.gained
-        for tried in range(self._search.effort):
-            if self.gained >= wanted or not self._search.goes_on():
+        """Go on until so much more is emptied, the effort is spent, or a part of it was in vain in a row."""
+        wanted, effort, in_vain = wanted + self.gained, self._search.effort, 0
+        for tried in range(effort):
+            if self.gained >= wanted or in_vain > effort * _PATIENCE or not self._search.goes_on():
                 return
+            in_vain += 1
             if self._try(self._sample()):
+                in_vain = 0
                 emptied = int(self._emptying.closed.sum())
                 self._search.report(f"{emptied} nodes emptied, {tried + 1} neighbourhoods tried")
 
