@@ -7,6 +7,7 @@ the second is the answer to the first with one row asked again. This is what mak
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,6 @@ _BYTES_OF_LARGE_KEYS = 1 << 20
 _FEW = 4
 """Up to so many rows are asked about one at a time, where a plugin can: NumPy takes longer to start than to work."""
 
-_PASSES, _TRUE = np.int32(0), np.True_
-
 
 class FilterAnswer:
     """The rejection ids of one filter on all rows."""
@@ -47,7 +46,7 @@ class FilterAnswer:
         self.rejected_count = len(ids) - int(np.count_nonzero(self.passes))
         """How many rows are rejected; while it is 0 the columns need not be looked at, and take no memory."""
         if not self.rejected_count:
-            self.ids, self.passes = np.broadcast_to(_PASSES, len(ids)), np.broadcast_to(_TRUE, len(ids))
+            self.ids, self.passes = _all_passing(len(ids))
 
     def repair(self, rows: list[int], ids: list[int]) -> None:
         for row, rejection_id in zip(rows, ids):
@@ -59,6 +58,12 @@ class FilterAnswer:
             self.rejected_count += int(self.passes[row]) - passed
             self.ids[row] = rejection_id
             self.passes[row] = passed
+
+
+@lru_cache(maxsize=1)
+def _all_passing(size: int) -> tuple[Int32, Bool]:
+    """Columns that cannot be written to, and have one value each."""
+    return np.broadcast_to(np.int32(0), size), np.broadcast_to(np.True_, size)
 
 
 class ScoreAnswer:
