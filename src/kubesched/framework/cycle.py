@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable
 from inspect import isawaitable
 from types import CoroutineType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from kubesched.api.pod import Pod
 from kubesched.framework.budget import UNLIMITED, Budget
@@ -162,9 +162,14 @@ def bound_call(plugin: str, point: str, method: Callable[..., T]) -> Callable[..
             if more:
                 return method(cycle, about, *more)
             return method(cycle) if about is _NOTHING else method(cycle, about)  # the usual calls, and the fastest
-        except (PluginError, NotDecidedError):
-            raise
         except Exception as error:
-            raise PluginError(plugin, error) from error
+            blame(plugin, error)
 
     return call
+
+
+def blame(plugin: str, error: Exception) -> NoReturn:
+    """Raise what a plugin raised as a PluginError of it: but for what says that the attempt cannot be decided now."""
+    if isinstance(error, (PluginError, NotDecidedError)):
+        raise error
+    raise PluginError(plugin, error) from error

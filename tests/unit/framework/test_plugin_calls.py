@@ -112,3 +112,15 @@ def test_plugin_that_breaks_is_named(point: str, is_repair: bool) -> None:
     Slow.slow_point, Slow.fails = point, "zone"
     with pytest.raises(PluginError, match=r"plugin \"Slow\" broke: KeyError: 'zone'"):
         engine.decide(make_pod("second").build())
+
+
+@pytest.mark.parametrize("point", ["filter_node", "score_node"])
+def test_plugin_that_breaks_only_about_single_nodes_is_named(point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(plugin: Slow, cycle: Cycle, node: NodeView) -> None:
+        raise KeyError(node.name)
+
+    state, engine = cluster_and_engine()
+    ask_then_change_one_row(state, engine)
+    monkeypatch.setattr(Slow, point, breaks)
+    with pytest.raises(PluginError, match="plugin \"Slow\" broke: KeyError: 'n"):
+        engine.decide(make_pod("second").build())
