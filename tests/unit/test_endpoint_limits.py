@@ -136,6 +136,26 @@ def test_one_client_cannot_keep_all_the_pages_open(monkeypatch: pytest.MonkeyPat
     asyncio.run(run())
 
 
+def test_page_that_is_loaded_anew_takes_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_MOST_PER_ADDRESS", 1)
+    monkeypatch.setattr(stream, "_STILL_THERE", float("inf"))
+
+    async def run() -> None:
+        async with page() as port, ClientSession(headers=BEARER) as client:
+            url = f"http://127.0.0.1:{port}/api/stream"
+
+            async def status() -> int:
+                async with client.get(url) as answer:
+                    return answer.status
+
+            assert await status() == 200
+            async with asyncio.timeout(60):
+                while await status() == 429:
+                    await asyncio.sleep(0.001)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("path", ["what-if", "what-if/page"])
 def test_page_gives_up_what_takes_too_long(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "SLOW_TIMEOUT", -1.0)

@@ -73,32 +73,35 @@ class Follower:
 async def stream(request: web.Request, shown: ViewsProvider) -> web.StreamResponse:
     """Until the page is closed. Its `version` is that of the map it has, `decision` the last that it knows."""
     query, pages = request.query, request.app[PAGES]
-    of_address = sum(address == request.remote for address in pages.values())
-    if len(pages) >= _MOST_PAGES or of_address >= _MOST_PER_ADDRESS:
-        raise web.HTTPTooManyRequests(text=f"{len(pages)} pages are open already, {of_address} of them from there")
+    there = [page.remote for page in pages.values() if _is_open(page)]
+    of_address = there.count(request.remote)
+    if len(there) >= _MOST_PAGES or of_address >= _MOST_PER_ADDRESS:
+        raise web.HTTPTooManyRequests(text=f"{len(there)} pages are open already, {of_address} of them from there")
     known = query.get("decision", "0")
     # Of what happened before the page was opened, only the last decisions: the rest would be news of no use.
     decision = int(known) if known.isascii() and known.isdigit() and len(known) < 16 else 0
     version, group = _version(query.get("version", "")), query.get("group", "")
     task = asyncio.current_task()
     assert task is not None
-    pages[task] = request.remote
+    pages[task] = request
     try:
         with shown.looking():
             follower = await shown.ask(lambda views: Follower(views, version, decision, group))
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
             await response.prepare(request)
             with contextlib.suppress(ConnectionResetError, asyncio.CancelledError):
-                await _send_news(response, follower, shown)
+                await _send_news(request, response, follower, shown)
             return response
     finally:
         del pages[task]
 
 
-async def _send_news(response: web.StreamResponse, follower: Follower, shown: ViewsProvider) -> None:
+async def _send_news(
+    request: web.Request, response: web.StreamResponse, follower: Follower, shown: ViewsProvider
+) -> None:
     now = asyncio.get_running_loop().time
     quiet_since = now()
-    while True:
+    while _is_open(request):
         news = await shown.ask(follower.news)
         if news:
             await response.write(b"data: " + msgspec.json.encode(news) + b"\n\n")
@@ -109,6 +112,11 @@ async def _send_news(response: web.StreamResponse, follower: Follower, shown: Vi
         await asyncio.sleep(TICK)
 
 
+def _is_open(page: web.Request) -> bool:
+    """Whether the browser still listens. A page that was closed or loaded anew takes nobody's place."""
+    return page.transport is not None and not page.transport.is_closing()
+
+
 def _version(text: str) -> Version | None:
     parts = text.split(",")
     if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
@@ -116,5 +124,5 @@ def _version(text: str) -> Version | None:
     return int(parts[0]), int(parts[1])
 
 
-PAGES = web.AppKey("pages", dict[asyncio.Task[Any], str | None])
-"""The tasks that serve open pages, which end with the server, and the addresses where those are."""
+PAGES = web.AppKey("pages", dict[asyncio.Task[Any], web.Request])
+"""The tasks that serve open pages, which end with the server, and the requests for them."""

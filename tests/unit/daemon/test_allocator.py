@@ -54,11 +54,14 @@ def test_large_buffers_are_mapped_although_one_of_them_was_freed(libc: Any) -> N
             libc.free(buffer)
 
 
-@pytest.mark.parametrize(("nodes", "mapped"), [(5000, 1), (130_000, 0)])
-def test_columns_of_very_many_nodes_come_from_the_heap(libc: Any, nodes: int, mapped: int) -> None:
+@pytest.mark.parametrize(("nodes", "is_mapped"), [(5000, True), (130_000, False)])
+def test_columns_of_very_many_nodes_come_from_the_heap(libc: Any, nodes: int, is_mapped: bool) -> None:
     keep_columns(nodes)
-    before = libc.mallinfo2().hblks
-    column = libc.malloc(8 << 20)  # larger than any hole
-    after = libc.mallinfo2().hblks
-    libc.free(column)
-    assert after - before == mapped
+    before, columns = libc.mallinfo2().hblks, []
+    try:
+        while libc.mallinfo2().hblks == before and len(columns) < 50:  # more than the heap has holes of that size
+            columns.append(libc.malloc(8 << 20))
+        assert (libc.mallinfo2().hblks > before) == is_mapped
+    finally:
+        for column in columns:
+            libc.free(column)

@@ -122,5 +122,5 @@ def test_plugin_that_breaks_only_about_single_nodes_is_named(point: str, monkeyp
     state, engine = cluster_and_engine()
     ask_then_change_one_row(state, engine)
     monkeypatch.setattr(Slow, point, breaks)
-    with pytest.raises(PluginError, match="plugin \"Slow\" broke: KeyError: 'n"):
+    with pytest.raises(PluginError, match='plugin "Slow" broke: KeyError: \'n'):
         engine.decide(make_pod("second").build())
