@@ -57,7 +57,7 @@ def test_large_buffers_are_mapped_although_one_of_them_was_freed(libc: Any) -> N
 @pytest.mark.parametrize(("nodes", "is_mapped"), [(5000, True), (130_000, False)])
 def test_columns_of_very_many_nodes_come_from_the_heap(libc: Any, nodes: int, is_mapped: bool) -> None:
     keep_columns(nodes)
-    before, columns = libc.mallinfo2().hblks, []
+    before, columns = libc.mallinfo2().hblks, list[int]()
     try:
         while libc.mallinfo2().hblks == before and len(columns) < 50:  # more than the heap has holes of that size
             columns.append(libc.malloc(8 << 20))
