@@ -124,6 +124,7 @@ def test_a_taint_rule_keeps_devices_from_pods_until_it_is_gone(
     try:
         cluster.create("resource.k8s.io/v1", "DeviceTaintRule", "broken", spec={"taint": taint})
     except urllib.error.HTTPError as error:
+        error.close()
         if error.code == 404:
             pytest.skip("servers have DeviceTaintRules since v1.37")
         raise
