@@ -32,8 +32,11 @@ class Result(msgspec.Struct, frozen=True):
     rss_mb: float
     peak_rss_mb: float
     p50: float
-    """Seconds from creation to binding."""
+    """Seconds from the request that made a pod to its binding."""
     p99: float
+    seen_p50: float = 0.0
+    """Seconds from when a watch showed the pod to its binding: what the API server needs to make a pod is not in it."""
+    seen_p99: float = 0.0
     others_cpu_seconds: float = 0.0
     """Of the API server, etcd, controllers and whoever makes the load: no scheduler can be faster than they are."""
     cuts: int = 0
@@ -98,6 +101,7 @@ class Meter:
         bound = self._watch.bound(self._namespaces, self._selector, self._since)
         begun = self._since or min((each.bound for each in bound), default=0.0)
         waits = sorted(each.bound - each.created for each in bound)
+        seen = sorted(each.bound - each.seen for each in bound)
         counted = self._scheduler.counted()
         counted.subtract(self._counted)
         return Result(
@@ -110,6 +114,8 @@ class Meter:
             peak_rss_mb=self._scheduler.peak_rss_mb(),
             p50=quantile(waits, 0.5),
             p99=quantile(waits, 0.99),
+            seen_p50=quantile(seen, 0.5),
+            seen_p99=quantile(seen, 0.99),
             others_cpu_seconds=others_cpu,
             cuts=self._watch.cuts,
             first_seconds=self._first[0],

@@ -68,6 +68,9 @@ class Bound(NamedTuple):
     namespace: str
     labels: Mapping[str, str]
     created: float
+    """When the request that made it went out."""
+    seen: float
+    """When a watch showed it first: no scheduler can know it earlier."""
     bound: float
 
 
@@ -82,6 +85,7 @@ class PodWatch:
         self._api = api
         self._pods: dict[str, dict[str, _Pod]] = defaultdict(dict)
         self._sent: dict[tuple[str, str], float] = {}
+        self._seen: dict[tuple[str, str], float] = {}
         self._bound: dict[tuple[str, str], tuple[Mapping[str, str], float]] = {}
         self._finished: list[Bound] = []
         self.cuts = 0
@@ -123,27 +127,32 @@ class PodWatch:
         key = meta.namespace, meta.name
         if event == "DELETED":
             self._pods[meta.namespace].pop(meta.name, None)
-            if key in self._bound:
-                self._finish(key)
+            self._forget(key)
             return
         self._pods[meta.namespace][meta.name] = pod
-        if pod.is_bound and key not in self._bound:
-            self._bound[key] = meta.labels, time.monotonic()
+        now = time.monotonic()
+        self._seen.setdefault(key, now)
+        if pod.is_bound:
+            self._bound.setdefault(key, (meta.labels, now))
 
-    def _finish(self, key: tuple[str, str]) -> None:
+    def _forget(self, key: tuple[str, str]) -> None:
         """A pod that is gone may come again under its name."""
-        labels, when = self._bound.pop(key)
-        self._finished.append(Bound(key[0], labels, self._sent.pop(key, when), when))
+        if key in self._bound:
+            self._finished.append(self._way(key))
+            del self._bound[key]
+        self._sent.pop(key, None)
+        self._seen.pop(key, None)
+
+    def _way(self, key: tuple[str, str]) -> Bound:
+        labels, when = self._bound[key]
+        return Bound(key[0], labels, self._sent.get(key, when), self._seen[key], when)
 
     def bound(self, namespaces: Iterable[str], selector: Mapping[str, str], since: float) -> list[Bound]:
         """Pods of these namespaces, with these labels, that were bound since then."""
         wanted = set(namespaces)
-        present = (
-            Bound(key[0], labels, self._sent.get(key, when), when) for key, (labels, when) in self._bound.items()
-        )
         return [
             each
-            for each in (*self._finished, *present)
+            for each in (*self._finished, *map(self._way, self._bound))
             if each.bound >= since and each.namespace in wanted and _matches(each.labels, selector)
         ]
 

@@ -17,6 +17,8 @@ _COLUMNS: dict[str, Callable[[Result], float]] = {
     "others' CPU": lambda result: result.others_cpu_ms_per_pod,
     "p50 s": lambda result: result.p50,
     "p99 s": lambda result: result.p99,
+    "seen p50": lambda result: result.seen_p50,
+    "seen p99": lambda result: result.seen_p99,
     "RSS MB": lambda result: result.rss_mb,
     "peak MB": lambda result: result.peak_rss_mb,
     "attempts/pod": lambda result: sum(result.attempts.values()) / max(1, result.pods),
