@@ -224,7 +224,14 @@ class Supervisor:
                 lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note
             )
 
-        elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader, on_stopped_leading=stopped_leading)
+        elector = LeaderElector(
+            lock,
+            identity,
+            wanted,
+            on_new_leader=new_leader,
+            on_stopped_leading=stopped_leading,
+            on_waiting=lambda: post(self._replica.stand_by),
+        )
         connections.scheduler.may_write = lambda: elector.may_act
         self._registry.on_scrape(lambda: slow_paths.set(elector.slow_paths))
         return elector
