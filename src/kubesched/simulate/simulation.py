@@ -394,5 +394,5 @@ class Simulation:
 
 
 def _following_flush(time: float) -> float:
-    """Leftovers are flushed every half minute, on the half minute."""
+    """When `flush_leftovers` runs next after this time: every 30 seconds, on the half minute."""
     return (time // LEFTOVERS_EVERY + 1) * LEFTOVERS_EVERY

@@ -1,4 +1,4 @@
-"""A cluster in memory: takes what the scheduler writes, and tells it what has changed, as a watch would."""
+"""The API server of a simulation: takes the scheduler's writes, and delivers changes to it, as a watch would."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ START = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class World(ClusterClient):
-    """All objects, as an API server would hold them. What others do about them is done at once, evictions included."""
+    """All objects, as an API server would hold them. What kubelets and controllers do about a write is done at once."""
 
     def __init__(self, objects: Iterable[KubeObject], clock: Callable[[], float]) -> None:
         self._clock = clock
