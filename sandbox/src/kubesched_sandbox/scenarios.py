@@ -19,7 +19,7 @@ _CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 
 
 class Machines(Protocol):
-    """The nodes, as far as a story can do something to them."""
+    """What a story can do to nodes."""
 
     def fail(self, name: str) -> None: ...
 

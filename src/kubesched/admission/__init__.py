@@ -56,7 +56,7 @@ def served_by(release: Release) -> tuple[Resource, ...]:
 
 
 REVIEWS = tuple(resource for resource in SERVED if resource.kind.endswith("Review"))
-"""Questions that are answered and not stored."""
+"""Reviews, such as TokenReview, which are answered and not stored."""
 
 _SPECIAL: Mapping[Resource, Rules] = {
     kinds.NAMESPACES: core.NAMESPACE,
@@ -123,7 +123,7 @@ RULES: Mapping[Resource, Rules] = {
 
 
 _FRAME = frozenset(("apiVersion", "kind", "metadata", "status"))
-"""Fields of every kind; the rest is what the user wishes for."""
+"""Fields of every kind; a change of any other field counts one more generation."""
 
 
 def admit_create(resource: Resource, obj: Object, reader: Reader) -> Object:
@@ -248,11 +248,11 @@ def _count_generation(rules: Rules, new: Object, old: Object) -> None:
         metadata.pop("generation", None)
     else:
         metadata["generation"] = before
-    if rules.counts_generations and _wishes(new) != _wishes(old):
+    if rules.counts_generations and _without_frame(new) != _without_frame(old):
         metadata["generation"] = (before if type(before) is int else 0) + 1
 
 
-def _wishes(obj: Object) -> Object:
+def _without_frame(obj: Object) -> Object:
     return {key: value for key, value in obj.items() if key not in _FRAME}
 
 

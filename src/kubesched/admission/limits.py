@@ -259,7 +259,7 @@ def _charge(quota: Object, own: Usage, resource: Resource, obj: Object) -> Objec
 
 
 def _demand(pod: Object, quota: Object, hard: Object) -> None:
-    """Where cpu and memory are shared out, every container says how much it wants."""
+    """Refuse a pod if the quota limits cpu or memory and a container does not say how much it needs."""
     if mapping(pod["spec"], "resources"):
         return
     missing: dict[str, list[str]] = {}

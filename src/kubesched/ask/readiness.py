@@ -70,7 +70,7 @@ def check_readiness(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ReadinessReport:
-    """Suppose the operation, and look at what stands against it. Raises EditError, UserError."""
+    """Apply the drain or upgrade to a copy of the cluster, and report what blocks it. Raises EditError, UserError."""
     known = tuple(objects)
     nodes = node_names(edit, ObjectSet(known))
     found = what_if(known, configuration, [edit], seed=seed, progress=progress).difference
@@ -100,7 +100,7 @@ class _Look:
         self._siblings = Counter(owner for pod in pods if (owner := _owner(pod)))
 
     def hardness(self, node: str) -> tuple[int, int, str]:
-        """How many pods of a node may not leave now, and how many have to."""
+        """A node's number of pods that may not be evicted now, and of pods that have to leave."""
         pods = [pod for pod in self.leaving if pod.spec.node_name == node]
         return sum(bool(self._tracker.forbid(pod)) for pod in pods), len(pods), node
 

@@ -1,4 +1,4 @@
-"""Checks the types of an expression before any device is seen, and refuses what cannot work on any device."""
+"""The type checker: refuses expressions that are wrong for every device, before any is evaluated."""
 
 from __future__ import annotations
 

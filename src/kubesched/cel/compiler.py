@@ -20,7 +20,7 @@ from kubesched.cel.values import TypeValue, Value
 DEVICE_SLOT, METER_SLOT, FIRST_LOCAL = 0, 1, 2
 _ABSENT = object()
 _CONSTANTS = frozenset({"quantity", "semver", "duration", "timestamp", "ip", "cidr", "url"})
-"""How constants of types without literals are written: worked out once. Other calls could grow without being paid."""
+"""Functions whose calls on constants are evaluated once, at compile time. Others could make large values at no cost."""
 
 
 class Built(NamedTuple):
@@ -35,7 +35,7 @@ class Built(NamedTuple):
 
 
 def constant(value: Value) -> Built:
-    """What never changes."""
+    """A constant, which needs no frame."""
     return Built(lambda frame: value, value)
 
 

@@ -1,4 +1,4 @@
-"""A compiler that counts costs, and the estimate that says when counting is not needed."""
+"""A compiler whose closures count costs, and the estimate that says whether an expression needs counting."""
 
 from __future__ import annotations
 

@@ -62,9 +62,9 @@ class CompiledSelector:
         return f"Selector({self.expression!r})"
 
     def matches(self, device: CelDevice, interrupt: Interrupt | None = None) -> bool:
-        """Whether the device will do; raises EvaluationError if the expression cannot tell.
+        """Whether the expression is true for the device. Raises EvaluationError.
 
-        `interrupt` is called now and then, if it takes long.
+        `interrupt` is called from time to time in a long evaluation.
         """
         if not (self._cheap and device.modest):
             return self.metered().matches(device, CostMeter(interrupt=interrupt))
@@ -94,7 +94,7 @@ class MeteredSelector:
         return f"MeteredSelector({self.expression!r})"
 
     def matches(self, device: CelDevice, meter: CostMeter | None = None) -> bool:
-        """Whether the device will do; raises EvaluationError if the expression cannot tell, or would cost too much.
+        """Whether the expression is true for the device. Raises EvaluationError, also beyond the cost limit.
 
         A meter that is given says afterwards how much of the limit is left.
         """
@@ -143,7 +143,7 @@ _READERS: dict[str, Callable[[str], object]] = {
 
 
 def validate(tree: SyntaxNode, checked: Checked) -> list[Issue]:
-    """What is wrong with a type-checked expression all the same."""
+    """Mistakes of a type-checked expression that upstream's validation finds: literals and formats."""
     return [*_bad_literals(tree), *_mixed_literals(tree, checked), *_bad_formats(tree, checked)]
 
 

@@ -295,7 +295,7 @@ def what_if(
 ) -> None:
     """Change the cluster, and show the difference: who moves, who waits and why, who is evicted.
 
-    The cluster is simulated twice, as it is and with all changes, so what would happen anyway is not told. Nothing is
+    The cluster is simulated twice, as it is and with all changes; what happens in both is left out. Nothing is
     written to a cluster.
     """
     if upgrade_to is not None:

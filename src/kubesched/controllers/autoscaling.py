@@ -84,7 +84,7 @@ class Past(NamedTuple):
 
 
 class Limited(NamedTuple):
-    """A number of replicas within all bounds, and which bound it met last."""
+    """A number of replicas within all limits, and the limit that changed it last."""
 
     replicas: int
     reason: str
@@ -97,7 +97,7 @@ _WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable ran
 def limited(
     spec: Object, current: int, wanted: int, advised: Sequence[Past], changes: Sequence[Past], now: float
 ) -> Limited:
-    """What may become of a wish now: stabilised over a window, as fast as the policies allow, between min and max."""
+    """The replicas after stabilization, scaling policies, and minReplicas and maxReplicas."""
     steady = _stabilise(spec, current, wanted, advised, now)
     allowed = _pace(spec, current, steady, changes, now)
     least, most = spec.get("minReplicas") or 1, spec["maxReplicas"]
@@ -112,7 +112,7 @@ def limited(
 
 
 def window(spec: Object, way: str) -> int:
-    """Seconds over which recommendations are looked back upon."""
+    """stabilizationWindowSeconds of a direction, with its default."""
     own = ((spec.get("behavior") or {}).get(way) or {}).get("stabilizationWindowSeconds")
     return int(own) if own is not None else (_DOWN_WINDOW if way == "scaleDown" else 0)
 

@@ -144,7 +144,7 @@ def due(cron_job: Object, since: float, now: float) -> Due:
 
 
 def _latest(schedule: Schedule, zone: tzinfo, start: float, now: float) -> tuple[float, float | None]:
-    """The latest time up to now, and the next, found without going through all in between: by halves."""
+    """The latest time of the schedule up to now, and the next one, by bisection."""
     low, high = start, now
     while high - low > 1:
         middle = (low + high) / 2
@@ -183,7 +183,7 @@ _LONGEST_NAME = 253
 
 @dataclass(frozen=True)
 class JobGroups:
-    """Finds and makes them, in a cluster of which it knows no more than this."""
+    """Finds or makes the Workload and the PodGroup of a Job, with the functions given here for reading and creating."""
 
     workloads: Callable[[Object], Sequence[Object]]
     """The Workloads that are for a Job."""
@@ -225,7 +225,7 @@ def _is_controlled_by(obj: Object, job: Object) -> bool:
 
 
 def is_gang(job: Object) -> bool:
-    """Whether its pods run side by side, each with an index of its own, and nobody has said how to group them."""
+    """Whether a Job is a gang: Indexed, with all its pods in parallel, and without a schedulingGroup of its own."""
     spec = job["spec"]
     parallelism = spec.get("parallelism") or 0
     grouped = (spec["template"].get("spec") or {}).get("schedulingGroup")

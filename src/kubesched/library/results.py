@@ -32,7 +32,7 @@ _HEIGHT = 420
 
 
 class Result:
-    """An answer. What it is made of are its fields; these four methods every answer has."""
+    """The base of all answers: as a dict, tables, a frame, or a page."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document that the command prints with `-o json`; docs/schemas describes it."""
@@ -43,7 +43,7 @@ class Result:
         return {name: [dict(zip(COLUMNS[name], row)) for row in rows] for name, rows in self._rows().items()}
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
-        """The same as tuples, in the order of COLUMNS."""
+        """The rows of `tables` as tuples, in the order of COLUMNS."""
         raise NotImplementedError
 
     def page(self) -> str:
@@ -172,7 +172,7 @@ class PendingResult(Result):
 
 
 class PlacementResult(Result):
-    """Where pods go, one after another; nobody is evicted for them."""
+    """Where pods go, one after another, without preemption."""
 
     def __init__(self, found: PlacementReport) -> None:
         self.answer = found

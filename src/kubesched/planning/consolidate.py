@@ -1,4 +1,4 @@
-"""`plan consolidate`: fewer nodes for less money, with how much no plan can save more than."""
+"""`plan consolidate`: fewer nodes for less money, with the most that any plan can save."""
 
 from __future__ import annotations
 

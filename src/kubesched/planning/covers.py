@@ -1,4 +1,4 @@
-"""Pods that are to be covered by loads of nodes, and ways to do so: what each costs, and what best fit adds to it."""
+"""Set covers of pods by loads of nodes: what a cover costs, and best fit for pods that it leaves out."""
 
 from __future__ import annotations
 

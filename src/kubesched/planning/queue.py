@@ -140,7 +140,7 @@ def _others(queue: _Queue, problem: Problem, placed: Mapping[str, int]) -> list[
 
 
 def _concluded(plan: Plan, queue: _Queue, problem: Problem, most: UpperBound, left: Int64, search: PlanSearch) -> Plan:
-    """How it ended, and why pods are left waiting."""
+    """The plan with its outcome, and the reasons of pods that are left waiting."""
     reasons = why_waiting(problem, most, left)
     if queue.gated:
         reasons.append(f"{counted(len(queue.gated), 'pod')}: held back by gates or an incomplete group")

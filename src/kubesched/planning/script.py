@@ -1,4 +1,4 @@
-"""A plan as a shell script for kubectl: cordon, nominate, evict, wait, wave by wave; it stops at the first surprise."""
+"""A plan as a shell script for kubectl: cordon, nominate, evict, wait, wave by wave. It stops when a step fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API server without its wire: what Kubernetes guarantees about objects, as calls.
+"""The API server without HTTP: what Kubernetes guarantees about objects, as calls.
 
 Each call is one atomic step, and raises an ApiError where a server would answer with one.
 """
@@ -78,7 +78,7 @@ class Api(Writing):
     ) -> Object:
         """Change the replicas of a workload by a patch of its Scale."""
         scale = self.scale(resource, namespace, name)
-        # A Scale has no lists, so a strategic merge is a merge.
+        # A Scale has no lists, so a strategic merge patch does what a merge patch does.
         kind = PatchKind.MERGE if kind in (PatchKind.STRATEGIC, PatchKind.APPLY) else kind
         new = patched(resource, scale, patch, kind)
         return self.update_scale(resource, namespace, name, new, manager=manager, dry_run=dry_run)

@@ -39,7 +39,7 @@ def _unprocessable(message: str) -> ApiError:
 
 
 def check_binding(pod: Object, binding: Object) -> None:
-    """Refuse to bind a pod that is bound, going, gated, or not the one that was meant."""
+    """Refuse to bind a pod that is bound, being deleted or gated, or that has another uid than the Binding names."""
     name = pod["metadata"]["name"]
     metadata = binding.get("metadata")
     check_storage(PODS, pod, metadata if isinstance(metadata, dict) else {})
@@ -94,7 +94,7 @@ EVICTED = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Evicti
 
 
 def needs_no_budget(pod: Object) -> bool:
-    """Whether a pod may go whatever its budget says: it does not run, or is going already."""
+    """Whether no budget applies to an eviction of the pod: it does not run, or is being deleted already."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
@@ -111,7 +111,7 @@ def budget_of(pod: Object, budgets: list[Object]) -> Object | None:
 
 
 def may_go_unhealthy(pod: Object, budget: Object) -> bool:
-    """Whether a pod that is not ready may go without being counted."""
+    """Whether an unready pod may be evicted without charging its budget (`unhealthyPodEvictionPolicy`)."""
     if is_ready(pod):
         return False
     if budget.get("spec", {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":

@@ -1,4 +1,4 @@
-"""Writing through the API: objects are named, stamped, admitted, and go when nothing holds them any more."""
+"""Writes through the API: objects are named, stamped and admitted, and removed once no finalizer holds them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PROTECTED_NAMESPACES = frozenset(("default", "kube-system", "kube-public"))
 
 
 class PatchKind(Enum):
-    """The ways to say a change, by their content types."""
+    """The formats of patches, by their content types."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -179,7 +179,7 @@ class Writing(Reading):
         dry_run: bool,
         then: Sequence[Any] = (),
     ) -> Object:
-        """Admit and store the next state of an object. Without a manager, who owns what is settled already."""
+        """Admit and store the next state of an object. Without a manager, its managedFields are complete already."""
         metadata = _kept(old["metadata"], new["metadata"])
         new = {**new, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         new = admit_update(resource, old, _completed(resource, new), subresource, self)
@@ -281,7 +281,7 @@ class Writing(Reading):
             self.store.remove(definition, metadata.get("namespace", ""), metadata["name"])
 
     def _empty(self, namespace: str) -> None:
-        """Delete everything in a namespace that is going; its last object takes the namespace along."""
+        """Delete everything in a namespace that is terminating; with its last object the namespace is removed."""
         for resource in self.catalog.all():
             if resource.namespaced and "delete" in resource.verbs:
                 for record in self.records(resource, namespace):
@@ -290,7 +290,7 @@ class Writing(Reading):
         self._finish_namespace(namespace)
 
     def _finish_namespace(self, name: str) -> None:
-        """Let go of a namespace that is going and empty."""
+        """Remove a terminating namespace that is empty."""
         record = self.record(NAMESPACES, "", name)
         if record is None or "deletionTimestamp" not in record.object["metadata"]:
             return
@@ -348,7 +348,7 @@ _FIXED = (
 
 
 def _kept(old: Object, new: Object) -> Object:
-    """The metadata of an update: what only the server may say stays as it was."""
+    """The metadata of an update: fields that only the server sets stay as they were."""
     metadata = {key: value for key, value in new.items() if key not in _FIXED and key != "selfLink"}
     for key in (*_FIXED, "namespace"):
         if key in old:

@@ -31,7 +31,7 @@ class CustomSchema:
         return unknown_fields(obj, self.schema, is_resource=True)
 
     def check(self, new: Object, old: Object | None, mistakes: Mistakes) -> None:
-        """Note what is wrong with an object. What was as wrong before and did not change is let be."""
+        """Note what is wrong with an object. Fields with the same mistake in the old object are left alone."""
         before = len(mistakes.found)
         fields = {key: value for key, value in new.items() if key not in ("apiVersion", "kind", "metadata")}
         check_value(fields, self.schema, "", mistakes, old=old)

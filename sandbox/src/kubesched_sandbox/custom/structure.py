@@ -1,4 +1,4 @@
-"""The shape that a structural schema gives to an object: what is kept of it, and what is filled in."""
+"""Structural schemas: prunes fields that a schema does not have, and fills in its defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hollow nodes: nodes without machines, that renew leases, fail and run pods as seen through the API.
+"""Hollow nodes: renew leases, fail and run pods, as far as the API shows it, without machines or containers.
 
 One object plays the kubelets of thousands of them.
 """
@@ -82,11 +82,11 @@ class HollowNodes:
                 self._api.create(NODES, "", node, manager=MANAGER)
 
     def fail(self, name: str) -> None:
-        """Let a node lose touch: it renews nothing, and its pods stay as they are."""
+        """Let a node fail: it renews no lease, and its pods stay as they are."""
         self._api.patch(NODES, "", name, {"metadata": {"annotations": {FAILED: "true"}}}, manager=MANAGER)
 
     def recover(self, name: str) -> None:
-        """Let a node that failed be in touch again."""
+        """Let a node that failed renew its lease again."""
         self._api.patch(NODES, "", name, {"metadata": {"annotations": {FAILED: None}}}, manager=MANAGER)
 
     @property
@@ -156,7 +156,7 @@ class HollowNodes:
         return max(_LEASE_PERIOD, len(self._nodes) / _RENEWALS_PER_SECOND)
 
     def _register(self, name: str, now: float) -> None:
-        """Bring a node into touch: for the first time, after a failure, or after this process was restarted."""
+        """Register a node: for the first time, after a failure, or after this process was restarted."""
         node = self._api.find(NODES, "", name)
         if node is None or name not in self._nodes or name in self._failed:
             return

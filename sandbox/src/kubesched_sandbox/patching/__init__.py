@@ -1,4 +1,4 @@
-"""Strategic merge patches, server-side apply, and the bookkeeping of who owns which field.
+"""Strategic merge patches, server-side apply, and managedFields.
 
 Everything is a pure function: objects come in and are never changed, new objects come out.
 JSON patches and merge patches are in `kubesched.api`: others need them too.

@@ -1,4 +1,4 @@
-"""Which parts of an object are separate fields, what changed between two versions of it, and one combined from both.
+"""Separate fields of an object: which there are, which changed between two versions, and how both are combined.
 
 Follows the field table: keyed lists and sets have separate items, other lists are atomic; structs and maps have
 separate fields unless the table says atomic. Where nothing is known, objects are taken apart and lists are not.

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, how many pods of each may go at this moment, and ResourceQuotas, what is used of them."""
+"""PodDisruptionBudgets, how many pods of each may be evicted now, and ResourceQuotas, how much of each is used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class UncountableError(Exception):
 
 
 class DisruptionBudgets(ObjectReconciler):
-    """Keeps the status of every budget. The pods of each are kept as they come and go, never searched for."""
+    """Keeps the status of every budget. An index of the pods of each is updated by events."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(api, kinds.POD_DISRUPTION_BUDGETS, kinds.PODS, kinds.DEPLOYMENTS, *_SCALES.values())
@@ -162,7 +162,7 @@ def _replicas(workload: Object) -> int | None:
 
 
 def _still_disrupted(disrupted: dict[str, str], pods: list[Object], now: float) -> dict[str, str]:
-    """The pods that were granted to go and have not begun to; after a while they are taken for staying."""
+    """Pods whose eviction was allowed and that are not terminating yet; after `_PATIENCE` they count again."""
     staying = {pod["metadata"]["name"] for pod in pods if not is_terminating(pod)}
     return {name: at for name, at in disrupted.items() if name in staying and seconds_of(at) + _PATIENCE > now}
 

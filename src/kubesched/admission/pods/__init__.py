@@ -86,7 +86,7 @@ def _with_old_images(spec: Object, before: Object, kind: str) -> list[Object]:
 
 
 def _take_back(spec: Object, before: Object, key: str) -> None:
-    """Leave this field out of the comparison."""
+    """Set a field back to its old value, to leave it out of the comparison."""
     if key in before:
         spec[key] = before[key]
     else:
@@ -94,7 +94,7 @@ def _take_back(spec: Object, before: Object, key: str) -> None:
 
 
 def _check_tightening(spec: Object, before: Object, mistakes: Mistakes) -> None:
-    """While a pod waits for its gates, it may still become choosier about nodes."""
+    """A gated pod may still get stricter node selectors and node affinity, and nothing else."""
     wanted, old_wanted = mapping(spec, "nodeSelector"), mapping(before, "nodeSelector")
     if any(wanted.get(key) != value for key, value in old_wanted.items()):
         why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"

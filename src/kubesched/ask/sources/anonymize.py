@@ -1,4 +1,4 @@
-"""A cluster under other names: every decision about it stays the same, and nobody can tell whose it is.
+"""Anonymizes a cluster: names are replaced, and every decision about it stays the same.
 
 Which field holds what is a table by the names of fields. A field that could hold text and is not in it is an error, so
 a new one cannot slip through.
@@ -178,7 +178,7 @@ _ELSEWHERE: dict[tuple[str, str], Rule] = {
 
 
 class UnknownFieldError(TypeError):
-    """A field that may hold text, of which nobody has said what to do with it."""
+    """A field that may hold text, and for which the table of rules has no entry."""
 
 
 @cache
