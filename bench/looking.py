@@ -1,4 +1,4 @@
-"""What it costs a scheduler at work that somebody looks at its page, per bound pod.
+"""Measures what an open page costs a scheduler at work, per bound pod.
 
 Two runs of a daemon differ by more than a page costs, even two minutes of one. So what the page adds is measured by
 itself: what the thread that serves it uses, in a real daemon; and what it adds to the thread that schedules, where
@@ -54,7 +54,7 @@ class Added(NamedTuple):
 
 
 def spent(*, serves: bool, looks: bool = False) -> Spent:
-    """`serves` is whether there is a page at all, `looks` whether somebody has it open."""
+    """`serves` is whether there is a page at all, `looks` whether it is open."""
     with _Daemon(serves=serves) as daemon:
         daemon.bind()
         with _overview(daemon.port) if looks else contextlib.nullcontext():

@@ -147,7 +147,7 @@ def pod_groups(console: Console, rounds: int) -> Results:
 
 
 def strangers(console: Console, rounds: int) -> Results:
-    """Very large pods, and very many different ones: nobody else must pay for them."""
+    """Very large pods, and very many different ones: decisions for other pods must not get slower."""
     results: Results = {}
     for name, (_, small, large, label_groups) in hostile.PODS.items():
         first, second, other = hostile.deciding(name)

@@ -29,7 +29,7 @@ class Access(msgspec.Struct, frozen=True):
     url: str
     token: str
     authority: Path | None
-    """None: whoever answers is believed."""
+    """None: the server's certificate is not verified."""
 
 
 def fetch(access: Access, path: str, timeout: float = 10.0) -> bytes:

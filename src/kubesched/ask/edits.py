@@ -104,7 +104,7 @@ class AddNodesFromTemplate(_Edit, frozen=True, tag="add-from-template"):
 
 
 class _ObjectEdit(_Edit, frozen=True):
-    """One object. Its kind is enough to find it: `apiVersion` is there for whoever reads it."""
+    """One object. Its kind is enough to find it; `apiVersion` is for readers alone."""
 
     kind: str
     name: str

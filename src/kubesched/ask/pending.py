@@ -40,7 +40,7 @@ class PendingGroup:
     """Pods of one workload that wait for the same."""
 
     workload: str
-    """`shop/web`; pods that nobody manages go by their namespace."""
+    """`shop/web`; for pods without an owner, their namespace."""
     why: str
     """What the last filters that reject any node say, in the words of the condition; the page says the same."""
     pods: tuple[str, ...]

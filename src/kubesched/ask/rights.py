@@ -108,7 +108,7 @@ def roles(step: str, *, lease: str = "kubesched", pod_groups: bool = False) -> l
 
 
 def bindings(step: str, subject: dict[str, str]) -> list[dict[str, Any]]:
-    """What gives these roles to somebody."""
+    """The bindings of these roles to a user or a service account."""
     name, made = f"kubesched-{step}", list[dict[str, Any]]()
     for kind in ("ClusterRole", "Role"):
         metadata = {"name": name} | ({"namespace": SYSTEM} if kind == "Role" else {})

@@ -150,7 +150,7 @@ class DifferencePrinter:
         leaving = [each.pod for each in self._it.moved if each.unmanaged]
         leaving += [each.pod for each in self._it.waiting if each.unmanaged]
         if leaving:
-            text = f"Without an owner, so that nobody would make them anew: {listed(leaving)}"
+            text = f"Without an owner, so that no controller recreates them: {listed(leaving)}"
             self._out.print()
             note(self._out, text)
 

@@ -21,7 +21,7 @@ from kubesched.kube.errors import KubeError
 from kubesched.kube.transport import user_agent
 
 PATIENCE = 5.0
-"""Seconds for a question. The endpoints are not there yet, and somebody may wait for them."""
+"""Seconds for a question: until it is answered, the endpoints of the daemon are not there."""
 ASK_AGAIN = 1.0
 
 log = Log(__name__)

@@ -12,7 +12,7 @@ from kubesched.simulate.cluster import ClusterModel
 
 
 def script_of(plan: Plan, cluster: ClusterModel) -> str:
-    """The script. It uses kubectl as whoever runs it is configured."""
+    """The script. It uses kubectl with the kubeconfig of the user who runs it."""
     return "\n".join(
         [*_head(plan), files("kubesched.planning").joinpath("plan.sh").read_text(), *_body(plan, cluster), ""]
     )

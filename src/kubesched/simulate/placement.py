@@ -132,7 +132,7 @@ class _Reader:
         )
 
     def no_help(self, run: DryRun) -> tuple[NoHelp, ...]:
-        """Nodes that stay as they are, by reason: first those that were tried in vain."""
+        """Nodes where preemption does not help, by reason: first those where evictions were tried."""
         nodes: dict[str, list[str]] = {}
         for status, rows in run.failures:
             nodes.setdefault(status.message, []).extend(self._names[row] for row in rows.tolist())

@@ -48,7 +48,7 @@ K = TypeVar("K", bound=KubeObject)
 
 
 class SimulatedOperation(Protocol):
-    """What somebody does to the cluster while time passes."""
+    """What an operator does to the cluster while time passes, such as an upgrade."""
 
     def begin(self, simulation: Simulation) -> None:
         """Plan what is to be done."""

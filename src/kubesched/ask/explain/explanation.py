@@ -126,7 +126,7 @@ class Cause(NamedTuple):
     pod_group: str = ""
     """The group whose pods wait together, whatever each of them lacks."""
     workload: str = ""
-    """Whose pods they are; pods that nobody manages go by their namespace."""
+    """The workload of the pods; for pods without an owner, their namespace."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -188,7 +188,7 @@ class _Checker:
                 pod = known.get(victim)
                 if not labels or pod is None or not labels.items() <= pod.metadata.labels.items():
                     problems.append(f"{eviction.preemptor} evicts {victim} from {eviction.node}")
-        return self._check(f"evict only pods with {_labels(labels)}" if labels else "evict nobody", problems)
+        return self._check(f"evict only pods with {_labels(labels)}" if labels else "evict no pod", problems)
 
     def _fits(self, times: int) -> Check:
         pod = next(iter(self._pods.values()))[0]

@@ -37,7 +37,7 @@ class RowCosts:
         """The row, if any, whose entry holds only for the pod that asked last: it is nominated there."""
         self._known: Bool = np.zeros(size, dtype=np.bool_)
         self._why: Int32 = np.zeros(size, dtype=np.int32)
-        """0 for candidates, -1 where nobody need leave, else the index of a status."""
+        """0 for candidates, -1 where no pod need leave, else the index of a status."""
         self._costs: Float = np.zeros((5, size), dtype=np.float64)
         """Whole numbers, too small to be rounded, and times."""
         self._victims: Int32 = np.full((4, size), -1, dtype=np.int32)

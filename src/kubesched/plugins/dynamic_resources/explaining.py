@@ -85,7 +85,7 @@ class ExplainedClaims(ExplainPlugin, DeviceAdvice):
 
 def explain_claims(attempt: ClaimAttempt, state: ClusterState, winner: str, outcome: FilterOutcome) -> Details:
     """What devices were considered for the claims of a pod: on the winner, then on nodes that lack nothing else, by
-    name. What there is on a node that the pod does not want helps nobody."""
+    name. Devices of a node that the pod does not ask for are left out."""
     view, nodes = state.companion(ClusterDevices), state.nodes
 
     def others(name: str) -> int:
