@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kubesched.admission import names
-from kubesched.admission.reading import fill, filled, mapping, name_of, sequence, text
+from kubesched.admission.reading import ensure_mapping, fill, mapping, name_of, sequence, text
 from kubesched.admission.rules import Mistakes, Rules
 from kubesched.api.kinds import Object, Resource
 
 
 def _defaults(definition: Object) -> None:
-    spec = filled(definition, "spec")
+    spec = ensure_mapping(definition, "spec")
     if spec.get("names") is not None:
         given = mapping(spec, "names")
         if kind := text(given, "kind"):

@@ -115,7 +115,7 @@ _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _MANY = 100
 
 
-class Due(NamedTuple):
+class DueTimes(NamedTuple):
     """What a schedule says at some moment."""
 
     last: float | None
@@ -130,7 +130,7 @@ def zone_of(cron_job: Object) -> tzinfo:
     return ZoneInfo(name) if name else UTC
 
 
-def due(cron_job: Object, since: float, now: float) -> Due:
+def due_times(cron_job: Object, since: float, now: float) -> DueTimes:
     """Which time of the schedule has come after `since`."""
     schedule, zone = parse_schedule(cron_job["spec"]["schedule"]), zone_of(cron_job)
     last, missed, following = None, 0, schedule.after(since, zone)
@@ -140,7 +140,7 @@ def due(cron_job: Object, since: float, now: float) -> Due:
             last, following = _latest(schedule, zone, following, now)
             break
         following = schedule.after(following, zone)
-    return Due(last, following, missed)
+    return DueTimes(last, following, missed)
 
 
 def _latest(schedule: Schedule, zone: tzinfo, start: float, now: float) -> tuple[float, float | None]:
@@ -273,7 +273,7 @@ def pod_group_of(job: Object, workload: Object) -> Object:
     }
 
 
-def grouped(pod: Object, group: Object) -> Object:
+def with_group(pod: Object, group: Object) -> Object:
     """A pod of the Job, as a member of the group. The Job stays its only owner."""
     return {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": group["metadata"]["name"]}}}
 

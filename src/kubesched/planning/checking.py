@@ -111,7 +111,7 @@ class Sequencer:
         return placed
 
 
-def checked(cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, search: PlanSearch) -> Plan:
+def check_plan(cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, search: PlanSearch) -> Plan:
     """The plan with its moves in waves, once it executes. Nodes whose pods do not move as planned stay in use."""
     largest = LARGEST_WAVE
     for _ in range(_ROUNDS):

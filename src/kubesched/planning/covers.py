@@ -140,7 +140,7 @@ def covered_by(cover: Cover, bins: Bins) -> Covered:
     return Covered(loads, left, cost_of(cover, loads, left))
 
 
-def filled(cover: Cover, loads: Sequence[NodeLoad], weights: Float) -> Covered:
+def fill_cover(cover: Cover, loads: Sequence[NodeLoad], weights: Float) -> Covered:
     """The loads with what they lack of the demand wherever it still fits, those of the greatest penalty first."""
     bins = bins_of(cover, loads)
     lacking = cover.demand - bins.counts.sum(axis=0)

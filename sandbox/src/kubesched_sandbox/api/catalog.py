@@ -254,7 +254,7 @@ def version_of(definition: Object, version: str) -> Object:
     return found
 
 
-def established(definition: Object, now: str) -> Object:
+def with_established(definition: Object, now: str) -> Object:
     """The definition with its names filled in, and the status of one that is served."""
     spec = definition["spec"]
     names = _accepted_names(spec)

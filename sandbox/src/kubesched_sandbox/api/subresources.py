@@ -52,7 +52,7 @@ def check_binding(pod: Object, binding: Object) -> None:
         raise _conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
 
 
-def bound(pod: Object, binding: Object, node: Object | None, target: str, now: str) -> Object:
+def with_node(pod: Object, binding: Object, node: Object | None, target: str, now: str) -> Object:
     """The pod on its node, with what the Binding and the node's topology add to it."""
     given = binding.get("metadata")
     given = given if isinstance(given, dict) else {}
@@ -121,7 +121,7 @@ def may_go_unhealthy(pod: Object, budget: Object) -> bool:
     return desired > 0 and status.get("currentHealthy", 0) >= desired
 
 
-def charged(budget: Object, pod_name: str, now: str) -> Object:
+def charge_budget(budget: Object, pod_name: str, now: str) -> Object:
     """The budget after one more disruption; raises when it allows none."""
     status = budget.get("status") or {}
     name = budget["metadata"]["name"]
@@ -208,7 +208,7 @@ def scale_of(resource: Resource, obj: Object, paths: ScalePaths = WORKLOAD) -> O
     }
 
 
-def scaled(resource: Resource, obj: Object, scale: Object, paths: ScalePaths = WORKLOAD) -> Object:
+def with_replicas(resource: Resource, obj: Object, scale: Object, paths: ScalePaths = WORKLOAD) -> Object:
     """The object with the replicas that a Scale asks for."""
     spec = scale.get("spec")
     replicas = spec.get("replicas", 0) if isinstance(spec, dict) else 0

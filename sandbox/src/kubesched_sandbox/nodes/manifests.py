@@ -121,7 +121,7 @@ def _node_info(name: str, labels: Mapping[str, str]) -> Object:
     }
 
 
-def registered(manifest: Object, index: int, now: str) -> Object:
+def register_node(manifest: Object, index: int, now: str) -> Object:
     """The node as its kubelet registers it: with addresses, pod CIDR and conditions."""
     name = manifest["metadata"]["name"]
     spec = {"providerID": f"hollow://{name}", **(manifest.get("spec") or {})}

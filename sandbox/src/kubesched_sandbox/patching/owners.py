@@ -126,7 +126,7 @@ def without_fields(owners: Iterable[Owner], lost: Fields) -> Owners:
     return {owner.id: owner for owner in left if owner.fields}
 
 
-def capped(owners: Owners) -> Owners:
+def cap_updates(owners: Owners) -> Owners:
     """At most ten entries of updates: the oldest ones of a version become one."""
     updaters = sorted(
         (owner for owner in owners.values() if owner.action == "Update"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubesched.admission import SERVED
-from kubesched.admission.limits import used
-from kubesched.admission.selectors import compiled
+from kubesched.admission.limits import quota_usage
+from kubesched.admission.selectors import compile_label_selector
 from kubesched.api import kinds
 from kubesched.api.kinds import Object, Resource
 from kubesched.controllers.pod_templates import share_of
@@ -153,7 +153,7 @@ class DisruptionBudgets(ObjectReconciler):
 
 def _covers(budget: Object, pod: Object) -> bool:
     selector = budget["spec"].get("selector")
-    return selector is not None and compiled(selector).matches(pod["metadata"].get("labels") or {})
+    return selector is not None and compile_label_selector(selector).matches(pod["metadata"].get("labels") or {})
 
 
 def _replicas(workload: Object) -> int | None:
@@ -208,7 +208,7 @@ class ResourceQuotas(ObjectReconciler):
         hard = quota["spec"].get("hard") or {}
         objects = {resource: self.api.select(resource, key[0]) for resource in _concerned(hard)}
         self.queue.rest(key, now, min(_LONGEST_REST, _REST_PER_POD * len(objects.get(kinds.PODS, ()))))
-        self.write_status(kinds.RESOURCE_QUOTAS, quota, {"hard": hard, "used": used(quota, objects)})
+        self.write_status(kinds.RESOURCE_QUOTAS, quota, {"hard": hard, "used": quota_usage(quota, objects)})
         return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.admission.selectors import compiled
+from kubesched.admission.selectors import compile_label_selector
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CONTROLLER_REVISIONS, PODS, Object, Resource
 from kubesched.controllers.pod_templates import REVISION_HASH, hash_of, owner_reference, revision_data
@@ -15,7 +15,7 @@ from kubesched_sandbox.reconcilers.reconciler import MANAGER, controller_of, key
 
 def _matcher(selector: Object) -> Callable[[dict[str, str]], bool]:
     if selector.get("matchExpressions"):
-        return compiled(selector).matches
+        return compile_label_selector(selector).matches
     # The usual selector, asked for every pod of a large set: comparing mappings is ten times as fast.
     wanted = selector["matchLabels"].items()
     return lambda labels: wanted <= labels.items()

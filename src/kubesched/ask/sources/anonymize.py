@@ -273,7 +273,7 @@ class Anonymizer:
         return self.other(value) if isinstance(value, Record) else value
 
 
-def anonymized(reading: ClusterReading, anonymizer: Anonymizer | None = None) -> ClusterReading:
+def anonymize_cluster(reading: ClusterReading, anonymizer: Anonymizer | None = None) -> ClusterReading:
     """The same cluster under other names. Custom resources are left out: what is in them, only their plugins know."""
     with_names = anonymizer or Anonymizer()
     settings = _settings(reading.configuration, reading.server_version)
