@@ -166,7 +166,7 @@ class _Daemon:
 
 @contextlib.contextmanager
 def _overview(port: int) -> Iterator[None]:
-    """Somebody who has the overview open, in a thread: it asks for what the page asks for, as often."""
+    """A client with the overview open, in a thread: it sends the requests of the page, as often as the page does."""
     opened, ended = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(_look(f"https://127.0.0.1:{port}/ui/", opened, ended)))
     thread.start()

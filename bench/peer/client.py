@@ -1,4 +1,4 @@
-"""The API server as the one who makes the load sees it."""
+"""The client that makes the load: requests to the API server without a scheduler's limits."""
 
 from __future__ import annotations
 
