@@ -58,7 +58,7 @@ class RowCosts:
         return unknown
 
     def write(self, rows: Rows, failures: list[tuple[Status, Rows]], victims: Victims) -> None:
-        """What was found out about some rows: why not, and who must leave the others."""
+        """Store results of some rows: the status of those without a candidate, the victims of the others."""
         self._known[rows] = True
         self._why[rows] = _NOT_NEEDED
         for status, failed in failures:

@@ -38,7 +38,7 @@ class ReserveClaim:
     is_shared: bool = False
     """Whether another pod that shares the claim may have written the same allocation already."""
     beside: Collection[ConsumerReference] = ()
-    """Others who wait to be written into the claim, as they are when it is written."""
+    """Further consumers that wait for this claim: those there are when it is written are written, too."""
 
 
 @dataclass(frozen=True)
