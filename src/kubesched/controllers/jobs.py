@@ -115,7 +115,7 @@ _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _MANY = 100
 
 
-class Due(NamedTuple):
+class DueTimes(NamedTuple):
     """What a schedule says at some moment."""
 
     last: float | None
@@ -130,7 +130,7 @@ def zone_of(cron_job: Object) -> tzinfo:
     return ZoneInfo(name) if name else UTC
 
 
-def due(cron_job: Object, since: float, now: float) -> Due:
+def due_times(cron_job: Object, since: float, now: float) -> DueTimes:
     """Which time of the schedule has come after `since`."""
     schedule, zone = parse_schedule(cron_job["spec"]["schedule"]), zone_of(cron_job)
     last, missed, following = None, 0, schedule.after(since, zone)
@@ -140,11 +140,11 @@ def due(cron_job: Object, since: float, now: float) -> Due:
             last, following = _latest(schedule, zone, following, now)
             break
         following = schedule.after(following, zone)
-    return Due(last, following, missed)
+    return DueTimes(last, following, missed)
 
 
 def _latest(schedule: Schedule, zone: tzinfo, start: float, now: float) -> tuple[float, float | None]:
-    """The latest time up to now, and the next, found without going through all in between: by halves."""
+    """The latest time of the schedule up to now, and the next one, by bisection."""
     low, high = start, now
     while high - low > 1:
         middle = (low + high) / 2
@@ -183,7 +183,7 @@ _LONGEST_NAME = 253
 
 @dataclass(frozen=True)
 class JobGroups:
-    """Finds and makes them, in a cluster of which it knows no more than this."""
+    """Finds or makes the Workload and the PodGroup of a Job, with the functions given here for reading and creating."""
 
     workloads: Callable[[Object], Sequence[Object]]
     """The Workloads that are for a Job."""
@@ -225,7 +225,7 @@ def _is_controlled_by(obj: Object, job: Object) -> bool:
 
 
 def is_gang(job: Object) -> bool:
-    """Whether its pods run side by side, each with an index of its own, and nobody has said how to group them."""
+    """Whether a Job is a gang: Indexed, with all its pods in parallel, and without a schedulingGroup of its own."""
     spec = job["spec"]
     parallelism = spec.get("parallelism") or 0
     grouped = (spec["template"].get("spec") or {}).get("schedulingGroup")
@@ -273,7 +273,7 @@ def pod_group_of(job: Object, workload: Object) -> Object:
     }
 
 
-def grouped(pod: Object, group: Object) -> Object:
+def with_group(pod: Object, group: Object) -> Object:
     """A pod of the Job, as a member of the group. The Job stays its only owner."""
     return {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": group["metadata"]["name"]}}}
 

@@ -129,7 +129,7 @@ class OwnThread:
 
 
 async def _end_what_is_left() -> None:
-    """End tasks that nobody waits for, such as a connection that is being hung up, while there is a loop to end in."""
+    """End tasks that are never awaited, such as closing a connection, while their event loop still runs."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

@@ -23,12 +23,12 @@ from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.config import Duration
 from kubesched.controllers.jobs import (
     JobGroups,
-    grouped,
     index_of,
     job_named_by,
     new_pods,
     remaining_pods,
     wanted_pods,
+    with_group,
     workload_named_by,
 )
 from kubesched.controllers.pod_templates import (
@@ -193,7 +193,7 @@ class _Expander:
             indexes = (index_of(msgspec.to_builtins(pod)) for pod in active)
             group = self._groups.group_of(job, has_pods=bool(active)) if self._groups is not None else None
             made = new_pods(job, indexes)
-            pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else grouped(pod, group)) for pod in made)
+            pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else with_group(pod, group)) for pod in made)
             if workload.spec.completion_mode != "Indexed":
                 pods = self._copies(next(pods), workload)
             self.series.append(PodSeries(tuple(islice(pods, missing)), max(at_once - len(active), 1), "finished"))

@@ -1,4 +1,4 @@
-"""Admission webhooks: those that a configuration gives an address are asked about what clients write.
+"""Admission webhooks: those with a `url` are called about what clients write.
 
 A webhook of a Service is not called, since nothing runs behind a Service of a sandbox; nor is any about what the
 sandbox's own controllers write, which do not come by HTTP.

@@ -10,13 +10,13 @@ from kubesched.controllers.jobs import (
     Indexes,
     JobGroups,
     beyond_history,
-    due,
-    grouped,
+    due_times,
     index_of,
     job_named_by,
     new_pods,
     scheduled_job,
     wanted_pods,
+    with_group,
     workload_named_by,
 )
 from kubesched_sandbox.api import Api, ApiEvent
@@ -183,7 +183,7 @@ class Jobs(KeyedReconciler):
         if (allowed := self._backoff(job, status)) > now:
             return allowed
         for pod in self._new_pods(job, status, active, min(wanted - len(active), _BATCH)):
-            if self._control.create(job, pod if group is None else grouped(pod, group)) is None:
+            if self._control.create(job, pod if group is None else with_group(pod, group)) is None:
                 return None
         return None
 
@@ -356,7 +356,7 @@ class CronJobs(ObjectReconciler):
         deadline = spec.get("startingDeadlineSeconds")
         if deadline is not None:
             since = max(since, now - deadline)
-        found = due(cron_job, since, now)
+        found = due_times(cron_job, since, now)
         if found.last is None:
             return found.next
         if status.get("active") and spec["concurrencyPolicy"] == "Forbid":
