@@ -69,7 +69,7 @@ def _objects(count: int) -> Iterator[Manifest]:
         ("frontend", 0.8, "500m", {"spread": spread}),
         ("recommendation-service-canary", 0.5, "1", {}),
         ("checkout", 0.4, "750m", {"apart": HOSTNAME}),
-        ("search-index", 1.2, "250m", {"apart": HOSTNAME}),
+        ("search-index", 0.8 + min(0.4, 200 / count), "250m", {"apart": HOSTNAME}),
         ("payments", 0.6, "1500m", {}),
     ):
         yield _workload("Deployment", "store", name, max(1, round(count * share)), cpu, **more)
@@ -77,8 +77,8 @@ def _objects(count: int) -> Iterator[Manifest]:
     yield _workload("StatefulSet", "data", "kafka", max(3, count // 30), "3", serviceName="kafka", apart=HOSTNAME)
     yield _workload("DaemonSet", "kube-system", "log-collector", 0, "100m")
     gpus = {"limits": {GPU: "2"}, "tolerations": [{"operator": "Exists"}], "nodeSelector": {"pool": "gpu"}}
-    yield _workload("Job", "ml", "train", max(3, count // 4), "4", **gpus)
-    yield _workload("Deployment", "ml", "vector-store", max(1, count // 100), "40")
+    yield _workload("Job", "ml", "train", max(3, min(count // 4, count * 2 // 9 + 40)), "4", **gpus)
+    yield _workload("Deployment", "ml", "vector-store", max(1, min(count // 100, 20)), "40")
     budget = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "frontend"}}}
     yield {
         "apiVersion": "policy/v1",
