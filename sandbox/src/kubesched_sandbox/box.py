@@ -19,6 +19,7 @@ from kubesched.scheduler.scheduler import Scheduler
 from kubesched_sandbox.api import Api, Stamps, bootstrap
 from kubesched_sandbox.chronicle import Chronicle
 from kubesched_sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig
+from kubesched_sandbox.http.controller_reviews import ControllerReviews
 from kubesched_sandbox.nodes import HollowNodes, publish_gpus
 from kubesched_sandbox.reconcilers import Runner, standard_reconcilers
 from kubesched_sandbox.scheduling import SandboxScheduler
@@ -87,6 +88,7 @@ class Sandbox:
             self.api, node_grace=settings.node_grace, job_groups=settings.configuration.features.job_groups
         )
         self._controllers = Runner(self.api, (*controllers, self.nodes))
+        self._reviews = self.api.reviewer = ControllerReviews(self.api)
         self._rng = rng
         self.kubeconfig = settings.kubeconfig or Path(self._folder.name, "kubeconfig")
 
@@ -139,6 +141,7 @@ class Sandbox:
         await self._inside.stop()
         await self._scheduling
         await self._controllers.stop()
+        await self._reviews.stop()
         await self._close()
 
     async def _close(self) -> None:

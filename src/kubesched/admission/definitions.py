@@ -104,7 +104,7 @@ POLICIES = frozenset(
     )
 )
 _INERT = {
-    **dict.fromkeys(WEBHOOKS, "webhooks of a Service are stored, and never called: nothing runs behind it"),
+    **dict.fromkeys(WEBHOOKS, "webhooks of a Service that selects pods are never called: nothing runs in them"),
     **dict.fromkeys(POLICIES, "admission policies are stored, and never asked"),
     "APIService": "API services are stored, and no request is passed on to them",
     "NetworkPolicy": "network policies are stored; hollow pods have no network",

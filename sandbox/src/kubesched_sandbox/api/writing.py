@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from kubesched.admission import admit_create, admit_update, deletion_grace
 from kubesched.admission.limits import charge_quotas
@@ -41,8 +42,67 @@ class PatchKind(Enum):
     APPLY = "application/apply-patch+yaml"
 
 
+Patches = Sequence[Any]
+"""JSON patches, one after another."""
+
+
+class ControllerWrite(NamedTuple):
+    """A write of a controller, as far as its next try is the same again."""
+
+    operation: str
+    resource: Resource
+    subresource: str
+    namespace: str
+    name: str
+    like: str
+    """What tells writes without a name apart: how it begins, and the object's controller."""
+
+
+class ReviewPendingError(Exception):
+    """Webhooks are being asked about what a controller writes: it is to try again in a moment."""
+
+
+class Reviewer(Protocol):
+    """Asks webhooks about writes of controllers."""
+
+    def __call__(
+        self, write: ControllerWrite, old: Object | None, propose: Callable[[Patches], Object | None], /
+    ) -> Patches: ...
+
+
 class Writing(Reading):
     """Creates, changes and deletes objects of every resource."""
+
+    reviewer: Reviewer | None = None
+    """Asked about writes of controllers, if there is one; of what clients write the server makes sure."""
+    _is_controller = False
+
+    @contextmanager
+    def as_controller(self) -> Iterator[None]:
+        """What is written within this block is a controller's."""
+        self._is_controller = True
+        try:
+            yield
+        finally:
+            self._is_controller = False
+
+    def _reviewed(
+        self,
+        operation: str,
+        resource: Resource,
+        namespace: str,
+        obj: Object,
+        old: Object | None,
+        propose: Callable[[Patches], Object | None],
+        subresource: str = "",
+    ) -> Patches:
+        if self.reviewer is None or not self._is_controller:
+            return ()
+        metadata = obj["metadata"]
+        owners = [each.get("uid", "") for each in metadata.get("ownerReferences") or ()]
+        like = "/".join((metadata.get("generateName", ""), *owners))
+        write = ControllerWrite(operation, resource, subresource, namespace, metadata.get("name", ""), like)
+        return self.reviewer(write, old, propose)
 
     def create(
         self,
@@ -55,6 +115,14 @@ class Writing(Reading):
         then: Sequence[Any] = (),
     ) -> Object:
         """Store a new object: named, stamped, defaulted and checked. `then` are JSON patches of what came out."""
+        then = then or self._reviewed(
+            "CREATE",
+            resource,
+            namespace,
+            obj,
+            None,
+            lambda patches: self._create(resource, namespace, obj, manager, True, patches),
+        )
         return self._create(resource, namespace, obj, manager, dry_run, then)
 
     def update(
@@ -73,7 +141,15 @@ class Writing(Reading):
         old = self.get(resource, namespace, name)
         new = {**obj, "metadata": metadata_of(obj)}
         check_update(resource, old, new)
+        then = then or self._reviewed_update(resource, old, new, subresource, manager)
         return self._write(resource, old, new, subresource, manager, dry_run, then)
+
+    def _reviewed_update(self, resource: Resource, old: Object, new: Object, subresource: str, manager: str) -> Patches:
+        def propose(patches: Patches) -> Object:
+            return self._write(resource, old, new, subresource, manager, True, patches)
+
+        namespace = old["metadata"].get("namespace", "")
+        return self._reviewed("UPDATE", resource, namespace, old, old, propose, subresource)
 
     def patch(
         self,
@@ -102,6 +178,7 @@ class Writing(Reading):
             check(new)
         new["metadata"] = metadata_of(new)
         check_update(resource, old, new)
+        then = then or self._reviewed_update(resource, old, new, subresource, manager)
         return self._write(resource, old, new, subresource, manager, dry_run, then)
 
     def delete(
@@ -121,6 +198,7 @@ class Writing(Reading):
         if resource is NAMESPACES and name in _PROTECTED_NAMESPACES:
             raise forbidden(resource, name, "this namespace may not be deleted")
         check_delete(resource, old, uid, resource_version)
+        self._reviewed("DELETE", resource, namespace, old, old, lambda _: None)
         requested = None if grace is None else (1 if grace < 0 else grace)
         period = grace_left(old, deletion_grace(resource, old, requested), requested)
         going = marked_for_deletion(resource, old, grace=period, propagation=propagation, stamps=self.stamps)
