@@ -76,7 +76,7 @@ def all_views(driver: WebDriver, folder: Path, theme: str) -> None:
         time.sleep(STORY)
         for name, size in SIZES.items():
             look(driver, *size, theme)
-            for view in ("overview", "pending", "queue", "what-if?drain=node-a1", "nodes/node-a1"):
+            for view in ("overview", "pending", "queue", "what-if?drain=node-a1", "upgrade", "nodes/node-a1"):
                 shown = view.partition("?")[0].replace("/", "-")
                 shoot(page, f"#/{view}", folder / f"batch-{shown}-{name}-{theme}.png")
 
