@@ -20,7 +20,7 @@ from tests.integration.live_cluster import wait_until
 from kubesched.admission.policy import PROTECTION
 from kubesched.api.kinds import JOBS, POD_GROUPS, PODS, WORKLOADS, Object
 from kubesched.cli.main import main
-from kubesched.controllers.jobs import pod_group_of, workload_of
+from kubesched.controllers.job_groups import pod_group_of, workload_of
 
 CONTROLLERS = ("job-controller", "garbage-collector-controller", "podgroup-protection-controller")
 POD = {
@@ -77,7 +77,8 @@ def test_job_makes_what_ours_would_make(cluster: RealCluster) -> None:
     cluster.create("batch/v1", "Job", "train", spec=spec)
     workload, group, pods = made(cluster, 3)
     job = cluster.get(JOBS, "train")
-    our_workload, our_group = workload_of(job), pod_group_of(job, workload)
+    our_workload = workload_of(job, {"gang": {"minCount": 3}})
+    our_group = pod_group_of(job, our_workload)
     assert named_and_owned(workload) == named_and_owned(our_workload)
     assert workload["spec"]["controllerRef"] == our_workload["spec"]["controllerRef"]
     [template], [our_template] = (each["spec"]["podGroupTemplates"] for each in (workload, our_workload))

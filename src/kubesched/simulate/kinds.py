@@ -45,6 +45,8 @@ class PodWorkloadSpec(Record, frozen=True):
     completion_mode: Literal["NonIndexed", "Indexed", ""] = ""
     ordinals: Ordinals | None = None
     suspend: bool = False
+    scheduling: dict[str, Any] | None = None
+    """How the pods of a Job are grouped, as v1.37 lets it say."""
 
 
 class PodWorkloadStatus(Record, frozen=True):

@@ -21,15 +21,15 @@ from kubesched.ui.sources import observe_manifests
 from kubesched.ui.views import PageViews
 
 
-def urgent(name: str, **labels: str) -> PodBuilder:
-    return make_pod(name).owned_by("StatefulSet", "urgent").label(**labels).requests(cpu="3").priority(10)
+def urgent(name: str) -> PodBuilder:
+    return make_pod(name).owned_by("StatefulSet", "urgent").label(index=name).requests(cpu="3").priority(10)
 
 
 CLUSTER: tuple[NodeBuilder | PodBuilder, ...] = (
     make_node("n1").capacity(cpu="4"),
     make_pod("victim").requests(cpu="4").on("n1"),
-    urgent("urgent-0", index="0"),
-    urgent("urgent-1", index="1"),
+    urgent("urgent-0"),
+    urgent("urgent-1"),
     make_pod("alone").requests(cpu="2").priority(10),
 )
 
