@@ -65,7 +65,7 @@ WORKLOADS: list[tuple[Resource, Object]] = [
             template("web", restartPolicy="Never"),
             parallelism=3,
             completions=3,
-            scheduling={"schedulingPolicy": {"gang": {"minCount": 2}}},
+            scheduling={"schedulingPolicy": {"gang": {}}},
         ),
     ),
 ]
