@@ -133,7 +133,7 @@ def test_gang_larger_than_the_parallelism_is_refused() -> None:
 def test_how_a_job_is_grouped_does_not_change() -> None:
     cluster = newer()
     cluster.create(JOBS, job(**GANG, scheduling={"schedulingPolicy": {"gang": {}}}))
-    other = {"schedulingPolicy": {"gang": None, "basic": {}}}
+    other: Object = {"schedulingPolicy": {"gang": None, "basic": {}}}
     with pytest.raises(ApiError, match=r"spec\.scheduling"):
         cluster.api.patch(JOBS, "default", "work", {"spec": {"scheduling": other}})
 
@@ -165,7 +165,7 @@ def test_job_with_an_owner_makes_a_group_only_of_the_template_that_its_owner_nam
 
 def test_v1_36_does_not_know_how_a_job_wants_to_be_grouped() -> None:
     cluster = LivingSandbox(job_groups=True)
-    said = {"schedulingPolicy": {"gang": {}}}
+    said: Object = {"schedulingPolicy": {"gang": {}}}
     assert "scheduling" not in cluster.create(JOBS, job(parallelism=3, completions=3, scheduling=said))["spec"]
     cluster.run(1)
     assert cluster.api.select(WORKLOADS, "default") == []
