@@ -84,7 +84,12 @@ def outcome(stage: RealStage, groups: list[Drawn]) -> dict[str, tuple[int, int]]
         nodes = [pod["metadata"]["name"].rpartition("-")[0] for pod in stage.pods() if pod["spec"].get("nodeName")]
         return {group.name: (nodes.count(group.name), nodes.count(f"low{group.name}")) for group in groups}
 
-    stage.expect(lambda: now() == expected, f"{[(g, now()[g.name]) for g in groups if now()[g.name] != g.expected]}")
+    try:
+        stage.expect(lambda: now() == expected, "all groups")
+    except AssertionError as error:
+        last = now()
+        others = [(group, last[group.name]) for group in groups if last[group.name] != group.expected]
+        raise AssertionError(f"{error}: {others}") from None
     for group in groups:
         racks = {node.split("n")[0] for node in stage.where(group.name).values()}
         assert not group.is_bounded or len(racks) <= 1

@@ -73,13 +73,11 @@ def named_and_owned(obj: Object) -> tuple[str, list[Object]]:
     return obj["metadata"]["name"], obj["metadata"]["ownerReferences"]
 
 
-def ours(job: Object) -> tuple[Object, Object]:
-    """What the sandbox would make, as it shows it in this release."""
-    if not RELEASE.job_scheduling:
-        workload = workload_of(job, {"gang": {"minCount": 3}})
-        return workload, pod_group_of(job, workload)
-    workload = workload_for(job)
-    return newer_workload(workload), newer_group(pod_group_of(job, workload))
+def ours(job: Object, uid: str) -> tuple[Object, Object]:
+    """What the sandbox would make, as it shows it in this release; the uid of the Workload is the server's."""
+    workload = workload_for(job) if RELEASE.job_scheduling else workload_of(job, {"gang": {"minCount": 3}})
+    group = pod_group_of(job, {**workload, "metadata": {**workload["metadata"], "uid": uid}})
+    return (newer_workload(workload), newer_group(group)) if RELEASE.job_scheduling else (workload, group)
 
 
 def test_job_makes_what_ours_would_make(cluster: RealCluster) -> None:
@@ -87,7 +85,7 @@ def test_job_makes_what_ours_would_make(cluster: RealCluster) -> None:
     cluster.create("batch/v1", "Job", "train", spec=spec)
     workload, group, pods = made(cluster, 3)
     job = cluster.get(JOBS, "train")
-    our_workload, our_group = ours(job)
+    our_workload, our_group = ours(job, workload["metadata"]["uid"])
     assert named_and_owned(workload) == named_and_owned(our_workload)
     assert workload["spec"]["controllerRef"] == our_workload["spec"]["controllerRef"]
     [template], [our_template] = (each["spec"]["podGroupTemplates"] for each in (workload, our_workload))

@@ -17,6 +17,8 @@ from tests.integration.live_cluster import wait_until
 from kubesched.api.kinds import PODS
 
 RACK = "example.com/rack"
+CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
+"""As v1.36 and v1.37 call it."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def condition(cluster: RealCluster, name: str) -> tuple[str, str]:
 
     def found() -> tuple[str, str] | None:
         conditions = cluster.get(POD_GROUPS, name).get("status", {}).get("conditions", [])
-        return next(((c["status"], c["message"]) for c in conditions if c["type"] == "PodGroupScheduled"), None)
+        return next(((c["status"], c["message"]) for c in conditions if c["type"] in CONDITIONS), None)
 
     result: tuple[str, str] = wait_until(found, f"a condition of {name}", within=60)
     return result
