@@ -100,7 +100,7 @@ _SPECIAL: Mapping[Resource, Rules] = {
     kinds.POD_GROUPS: policy.POD_GROUP,
     kinds.WORKLOADS: policy.WORKLOAD,
     NEWER[0]: policy.NEWER_POD_GROUP,
-    NEWER[1]: policy.WORKLOAD,
+    NEWER[1]: policy.NEWER_WORKLOAD,
 }
 
 _COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *definitions.WEBHOOKS, *definitions.POLICIES))

@@ -171,15 +171,28 @@ def _check_spec(spec: Object, path: str, mistakes: Mistakes) -> None:
         mistakes.invalid(f"{path}.priority", priority, f"must be between {lowest} and {highest}, inclusive")
 
 
-NEWER_POD_GROUP = Rules(
-    fills={"spec": {}},
+def _unsized(spec: Object) -> Object:
+    """But for how many pods make a gang."""
+    is_gang = "gang" in mapping(spec, "schedulingPolicy")
+    sized = {**spec, "schedulingPolicy": {"gang": {}}} if is_gang else spec
+    templates = sequence(spec, "podGroupTemplates")
+    return {**sized, "podGroupTemplates": [_unsized(each) for each in templates]} if templates else sized
+
+
+def _only_resized(new: Object, old: Object, mistakes: Mistakes) -> None:
+    mistakes.immutable("spec", _unsized(new["spec"]), _unsized(mapping(old, "spec")))
+
+
+POD_GROUP = Rules(
+    fills={"spec": {"disruptionMode": "Pod"}},
     admit=_admit_group,
     check=lambda group, mistakes: _check_spec(group["spec"], "spec", mistakes),
     immutable=("spec",),
     counts_generations=True,
 )
-POD_GROUP = structs.replace(NEWER_POD_GROUP, fills={"spec": {"disruptionMode": "Pod"}})
+NEWER_POD_GROUP = structs.replace(POD_GROUP, fills={"spec": {}}, immutable=(), check_update=_only_resized)
 WORKLOAD = Rules(fills={"spec": {}}, check=_check_workload, immutable=("spec",), counts_generations=True)
+NEWER_WORKLOAD = structs.replace(WORKLOAD, immutable=(), check_update=_only_resized)
 
 
 # -- autoscalers, in the shape of today and in the older one, which knows of cpu alone --------------------------------

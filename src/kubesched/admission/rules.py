@@ -12,6 +12,7 @@ from kubesched.admission import names
 from kubesched.admission.reading import fill_all, mapping, metadata_of, sequence, text
 from kubesched.api.api_error import ApiError, invalid
 from kubesched.api.kinds import Object, Resource
+from kubesched.api.release import Release
 from kubesched.api.schema import Mistake
 
 IMMUTABLE = "field is immutable"
@@ -216,7 +217,9 @@ def check_metadata_update(new: Object, old: Object, mistakes: Mistakes) -> None:
 
 
 class Reader(Protocol):
-    """What admission may look up in the cluster."""
+    """What admission may look up in the cluster, and the release of its API server."""
+
+    release: Release
 
     def find(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
 

@@ -16,6 +16,7 @@ from kubesched.ask.explain import ExplainedPod, ExplanationFindings
 from kubesched.ask.explain.explanation import Explanation, NodeScore, NodeVerdict
 from kubesched.ask.output import document
 from kubesched.ask.pending import PendingPods
+from kubesched.ask.releases.comparison import ReleaseComparison
 from kubesched.ask.remedies import Remedies
 from kubesched.ask.what_if.answer import WhatIfAnswer
 from kubesched.planning.page import plan_page
@@ -93,6 +94,7 @@ COLUMNS = {
     "pods": ["pod", "priority", "node", "score", "feasible", "message"],
     "capacity": ["node", "copies"],
     "changes": ["pod", "change", "from_node", "to_node", "reason"],
+    "releases": ["pod", "change", "has_node", "before", "after", "causes"],
     "steps": ["wave", "pod", "step", "from_node", "to_node"],
     "nodes_planned": ["node", "fate", "type", "count", "price"],
     "stories": ["pod", "priority", "arrived", "placed", "finished", "evicted", "attempts", "node", "message"],
@@ -242,6 +244,33 @@ class WhatIfResult(AnswerResult[WhatIfAnswer]):
 
     def page(self) -> str:
         return pages.what_if_page(self.answer, made=_now())
+
+
+class ReleaseComparisonResult(Result):
+    """What an upgrade to another release of Kubernetes would change."""
+
+    def __init__(self, found: ReleaseComparison) -> None:
+        self.answer = found
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no pod is treated otherwise."""
+        return not self.answer.groups
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.answer, Skipped({}))
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        rows: list[tuple[Any, ...]] = []
+        for group in self.answer.groups:
+            causes = ", ".join(cause.name for cause in group.causes)
+            for change in group.changes:
+                said = (change.kind.value, change.is_placed, change.before.words, change.after.words, causes)
+                rows += [(pod, *said) for pod in change.pods]
+        return {"releases": rows}
+
+    def page(self) -> str:
+        return pages.releases_page(self.answer, made=_now())
 
 
 class PlanResult(Result):

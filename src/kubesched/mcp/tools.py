@@ -13,6 +13,7 @@ from kubesched.api.errors import UserError
 from kubesched.ask.answers import PARTS, Skipped, answer
 from kubesched.ask.output import document, plain, record_schema, schema_of
 from kubesched.ask.pending import pending_pods
+from kubesched.ask.releases.question import ReleaseQuestion
 from kubesched.ask.service import QueryService
 from kubesched.ask.sources.following import ClusterAge, Following
 from kubesched.ask.targets import QuestionRequest
@@ -94,6 +95,7 @@ TOOLS = {
     "place": Tool(FitQuestion, "Fit", PARTS["Fit"], answer_to),
     "capacity": Tool(CapacityQuestion, "Capacity", PARTS["Capacity"], answer_to),
     "what_if": Tool(WhatIfQuestion, "WhatIf", PARTS["WhatIf"], answer_to),
+    "compare_releases": Tool(ReleaseQuestion, "ReleaseComparison", PARTS["ReleaseComparison"], answer_to),
     "snapshot": Tool(SnapshotQuestion, "ClusterOverview", (ClusterOverview,), _snapshot),
 }
 """By name. A further question is a further row."""

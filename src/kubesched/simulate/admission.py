@@ -36,6 +36,7 @@ from kubesched.api.kinds import (
 )
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import Pod, PodSpec, PodStatus
+from kubesched.api.release import NEWEST
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.storage import PersistentVolumeClaim, StorageClass
 from kubesched.api.well_known import BIND_COMPLETED
@@ -57,6 +58,9 @@ _PRIORITY = ("priority", "priorityClassName", "preemptionPolicy")
 
 class Classes:
     """The priority and storage classes of the manifests, as admission looks them up."""
+
+    release = NEWEST
+    """Files may have what any release knows."""
 
     def __init__(self, records: Iterable[KubeObject] = ()) -> None:
         self._found: dict[Resource, dict[str, Object]] = {resource: {} for resource in _CLASSES}

@@ -102,7 +102,7 @@ class ClusterModel:
     ) -> ClusterModel:
         """The cluster once controllers have made the pods that workloads lack; those are pending."""
         given = tuple(objects)
-        expansion = expand(given, job_groups=configuration.features.job_groups)
+        expansion = expand(given, job_groups=configuration.features.job_groups, release=configuration.features.release)
         pods = [pod for series in expansion.series for pod in series.pods]
         made = cls(
             [*expansion.objects, *pods],

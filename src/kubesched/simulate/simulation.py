@@ -81,7 +81,8 @@ class Simulation:
         `pods_finish`, all that run go on, whatever their annotations say: then it is about the cluster of this moment.
         """
         self._pods_finish = pods_finish
-        expansion = expand(objects, job_groups=configuration.features.job_groups)
+        features = configuration.features
+        expansion = expand(objects, job_groups=features.job_groups, release=features.release)
         self.now = 0.0
         self._seed = seed
         self._world = World(expansion.objects, lambda: self.now)

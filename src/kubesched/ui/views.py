@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from kubesched import __version__
+from kubesched.api.release import RELEASES
 from kubesched.ask.service import SLOW_TIMEOUT, QueryService
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.lists import ListModel
@@ -90,6 +91,10 @@ class About:
     """Whether there is a queue whose pods are tried here."""
     experiments: bool
     """Whether questions that take seconds are answered."""
+    release: str
+    """The release of Kubernetes that is followed."""
+    releases: list[str]
+    """All that can be compared."""
 
 
 class PageViews:
@@ -131,6 +136,8 @@ class PageViews:
             shadow=observed.shadow is not None,
             schedules=observed.queue is not None,
             experiments=observed.experiments,
+            release=observed.cluster.configuration.features.release.name,
+            releases=list(RELEASES),
         )
 
 

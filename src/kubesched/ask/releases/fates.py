@@ -48,8 +48,9 @@ class Fate:
         if self.nodes:
             more = self.ties - min(self.ties, _SHOWN)
             return " or ".join(self.nodes[:_SHOWN]) + (f" or {more} more" if more else "")
-        evicts = f" Evicts {listed(self.victims, _SHOWN)} on {self.evicting_on}." if self.evicting_on else ""
-        return f"{self.message or self.outcome}{evicts}"
+        said = self.message or self.outcome
+        evicts = f"Evicts {listed(self.victims, _SHOWN)} on {self.evicting_on}." if self.evicting_on else ""
+        return f"{said.removesuffix('.')}. {evicts}" if evicts else said
 
 
 @dataclass(frozen=True, slots=True)
