@@ -80,6 +80,11 @@ MIXTURES: dict[str, tuple[str, ...]] = {
         *("refuse", "refuse", "refuse", "priority", "priority", "graceful", "end", "slice", "device", "device"),
         *("nominate", "claim", "stateful", "storage class", "volume"),
     ),
+    "claims denied": (
+        *BASE,
+        *("device at the door", "device at the door", "device", "device", "slice", "slice", "deny", "deny", "allow"),
+        *("storage class", "volume", "volume", "claim", "claim", "stateful", "stateful at the door", "refuse"),
+    ),
     "profiles": (*BASE, "frugal", "frugal", "frugal", "priority", "priority", "nominate", "affinity", "spread"),
     "device owners": (
         *BASE,

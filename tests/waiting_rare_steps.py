@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.device_builders import device, make_claim, make_class, make_slice, request
 from tests.unit.scheduler.group_world import make_gang
 from tests.unit.scheduler.memory_cluster import Refusal
-from tests.waiting_steps import CLAIMS, NODES, VOLUMES, ClusterSteps, volume_claim, volume_named
+from tests.waiting_steps import CLAIMS, DOOR, NODES, PODS, VOLUMES, ClusterSteps, Verb, volume_claim, volume_named
 
 from kubesched.api.affinity import PodAffinityTerm, TopologySpreadConstraint
 from kubesched.api.device_claims import ResourceClaim
@@ -61,6 +61,8 @@ class RareSteps(ClusterSteps):
             "node lost": self._node_lost,
             "strict": self._strict,
             "frugal": lambda i, a, b: self._pod(i, a, lambda pod: pod.spec(scheduler_name=FRUGAL).priority(b % 2 * 10)),
+            "device at the door": lambda i, a, b: self._at_the_door(self._device, i, a, b),
+            "stateful at the door": lambda i, a, b: self._at_the_door(self._stateful, i, a, b),
             "refuse": self._refuse,
             "group changed": self._group_changed,
             "slice gone": lambda i, a, b: self._lose(ResourceSlice, i),
@@ -147,6 +149,14 @@ class RareSteps(ClusterSteps):
             node_taints_policy=("Ignore", "Honor")[b // 8 % 2],
         )
         self._pod(i, a, lambda pod: pod.spread_constraint(constraint).priority(b // 16 % 2 * 10))
+
+    def _at_the_door(self, verb: Verb, i: int, a: int, b: int) -> None:
+        """A pod with claims, for which the Permit plugin makes up its mind."""
+        known = self._find(f"p{i % PODS}")
+        verb(i, a, b)
+        pod = self._find(f"p{i % PODS}")
+        if pod is not None and known is None and self._beyond_parity:
+            self._put(PodBuilder(pod).label({DOOR: "yes"}))
 
     def _refuse(self, i: int, a: int, b: int) -> None:
         """The next writes of a kind fail, some of them though they are done."""

@@ -58,7 +58,7 @@ def world_of(mixture: str, way: Way, kind: type[GroupWorld] = GroupWorld) -> Gro
     return kind(
         features=FEATURES.get(mixture, DEFAULT_FEATURES),
         profiles=((FRUGAL, ("DefaultPreemption", "TaintToleration")),) if mixture == "profiles" else (),
-        plugins=(Doorkeeper,) if mixture == "permit" else (),
+        plugins=(Doorkeeper,) if mixture in ("permit", "claims denied") else (),
         extenders=[ClosedNodes()] if mixture == "extenders" else (),
         batched=way.batched,
         longest_wait=FOREVER,

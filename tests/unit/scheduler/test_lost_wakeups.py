@@ -13,13 +13,15 @@ from tests.waiting_world import FOREVER, Doorkeeper
 from kubesched.api.affinity import PodAffinityTerm
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
-from kubesched.api.storage import StorageClass
+from kubesched.api.storage import (
+    StorageClass,
+)
 from kubesched.api.well_known import ZONE
 from kubesched.api.workloads import Namespace
 from kubesched.framework.events import ClusterEvent
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
+from kubesched.testing import NodeBuilder, make_node, make_pod
 
 MODES = pytest.mark.parametrize(("batched", "wakes"), [(True, True), (False, False)], ids=["batched", "parity"])
 """kube-scheduler overlooks these, and recordings hold PARITY mode to it."""
@@ -289,45 +291,3 @@ def test_plugin_that_allows_a_pod_which_was_rejected_changes_nothing() -> None:
     pod.allow("A")
     assert waiting.settled() == [pod]
     assert pod.refusal is not None
-
-
-def of_team(name: str, **labels: str) -> Namespace:
-    return Namespace(metadata=ObjectMeta(name=name, labels=labels))
-
-
-TEAM_A = PodAffinityTerm(
-    topology_key=ZONE,
-    label_selector=LabelSelector(match_labels={"app": "web"}),
-    namespace_selector=LabelSelector(match_labels={"team": "a"}),
-)
-
-
-@MODES
-@pytest.mark.parametrize(
-    ("waits", "before", "after"),
-    [
-        (make_pod("waits").pod_affinity_term(TEAM_A), {}, {"team": "a"}),
-        (make_pod("waits").pod_anti_affinity_term(TEAM_A), {"team": "a"}, {"team": "b"}),
-    ],
-    ids=["near", "far"],
-)
-def test_pod_that_goes_by_namespaces_of_a_team_is_woken_when_one_joins_or_leaves_it(
-    waits: PodBuilder, before: dict[str, str], after: dict[str, str], batched: bool, wakes: bool
-) -> None:
-    web = make_pod("web", namespace="elsewhere").label(app="web").on("n")
-    world = world_with(of_team("elsewhere", **before), make_node("n").zone("a"), web, waits, batched=batched)
-    assert "waits" not in bound(world)
-    world.see(of_team("elsewhere", **after))
-    try_all(world)
-    assert ("waits" in bound(world)) == wakes
-
-
-@MODES
-def test_pod_of_a_namespace_that_others_avoid_is_woken_when_that_leaves_the_team(batched: bool, wakes: bool) -> None:
-    web = make_pod("web", namespace="elsewhere").pod_anti_affinity_term(TEAM_A).on("n")
-    waits = make_pod("waits").label(app="web")
-    world = world_with(of_team("default", team="a"), make_node("n").zone("a"), web, waits, batched=batched)
-    assert "waits" not in bound(world)
-    world.see(of_team("default"))
-    try_all(world)
-    assert ("waits" in bound(world)) == wakes
