@@ -163,7 +163,7 @@ class RareSteps(ClusterSteps):
         cluster = self._cluster
         refusal = Refusal(_REASONS[a % len(_REASONS)], after_commit=bool(b % 2))
         if i % 4 == 3:
-            cluster.claim_refusals.append(refusal)
+            cluster.claim_refusals.extend((refusal,) if self._beyond_parity else ())
         else:
             (cluster.evict_refusals if i % 4 == 2 else cluster.bind_refusals).append(refusal)
 
@@ -237,7 +237,7 @@ class RareSteps(ClusterSteps):
         known = self._find_one(CSINode, name)
         if known is not None and b % 4 == 0 and self._beyond_parity:
             self._remove(known)
-        else:
+        elif known is None or self._beyond_parity:
             driver = CSINodeDriver(name=DISKS, node_id=name, allocatable=VolumeLimits(count=a % 3))
             self._put(CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=(driver,) if b % 3 else ())))
 
@@ -255,7 +255,7 @@ class RareSteps(ClusterSteps):
         known = self._find_one(CSIDriver, DISKS)
         if known is not None and b % 4 == 0 and self._beyond_parity:
             self._remove(known)
-        else:
+        elif known is None or self._beyond_parity:
             self._put(CSIDriver(metadata=ObjectMeta(name=DISKS), spec=CSIDriverSpec(storage_capacity=bool(a % 2))))
 
     def _capacity(self, i: int, a: int, b: int) -> None:
