@@ -40,8 +40,8 @@ AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 
-_NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity")
-_TOPOLOGIES = StateKey[list[tuple[str, Int64]]]("PreScoreInterPodAffinity")
+_NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity", is_for_deciding=True)
+_TOPOLOGIES = StateKey[list[tuple[str, Int64]]]("PreScoreInterPodAffinity", is_for_deciding=True)
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PodAffinityAdvice):
