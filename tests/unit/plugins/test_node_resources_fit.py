@@ -113,8 +113,8 @@ def test_a_percentage_is_never_rounded_up(
     """However near it comes to the next whole number."""
     offered = [offer for offer, _, _ in amounts]
     used = [max(0, offer * percent // 100 + more) for offer, percent, more in amounts]
-    columns = (np.array([[amount] for amount in each]) for each in (used, offered))
-    score = strategy(ScoringStrategy(kind)).columns(*columns, np.array(weights))
+    used_column, offered_column = (np.array([[amount] for amount in each]) for each in (used, offered))
+    score = strategy(ScoringStrategy(kind)).columns(used_column, offered_column, np.array(weights))
     parts = [max(0, offer - use) if kind == "LeastAllocated" else min(use, offer) for use, offer in zip(used, offered)]
     percents = [part * 100 // offer for part, offer in zip(parts, offered)]
     assert score.tolist() == [sum(w * p for w, p in zip(weights, percents)) // sum(weights)]
