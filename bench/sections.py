@@ -146,8 +146,8 @@ def pod_groups(console: Console, rounds: int) -> Results:
     return results
 
 
-def strangers(console: Console, rounds: int) -> Results:
-    """Very large pods, and very many different ones: nobody else must pay for them."""
+def very_large_pods(console: Console, rounds: int) -> Results:
+    """Very large pods, and very many different ones: decisions for other pods must not get slower."""
     results: Results = {}
     for name, (_, small, large, label_groups) in hostile.PODS.items():
         first, second, other = hostile.deciding(name)
@@ -346,7 +346,7 @@ def page_in_churn(console: Console, rounds: int) -> Results:
 
 
 def looking_on(console: Console, rounds: int) -> Results:
-    """What a page costs a daemon: one that nobody looks at, and each part of one that somebody looks at."""
+    """What a page costs a daemon: one that is closed, and each part of one that is open."""
     kinds = {"without": (False, False), "unseen": (True, False), "seen": (True, True)}
     spent: dict[str, list[looking.Spent]] = {name: [] for name in kinds}
     for _ in range(max(rounds, 3)):
@@ -380,7 +380,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "questions": questions,
     "waiting-attempts": waiting,
     "groups": pod_groups,
-    "hostile": strangers,
+    "hostile": very_large_pods,
     "requests": requests,
     "live": daemon,
     "snapshot": snapshot,

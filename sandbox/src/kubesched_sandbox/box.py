@@ -1,4 +1,4 @@
-"""The whole cluster in a box, started and stopped together."""
+"""A whole sandbox: API server, hollow nodes, controllers, scheduler and page, started and stopped together."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class SandboxSettings:
     configuration: SchedulerConfiguration = field(default_factory=config.default)
     plugins: Registry | None = None
     schedules: bool = True
-    """Whether the scheduler inside is at work; if not it only watches, and pods wait for one from outside."""
+    """Whether the sandbox's own scheduler schedules; if not it only watches, and pods wait for another scheduler."""
     host: str = "127.0.0.1"
     port: int = 0
     token: str | None = None
     tls: bool = False
     data_dir: Path | None = None
-    """Where objects outlive the process; without it they live in memory."""
+    """The directory where objects are stored; without one they are kept in memory."""
     kubeconfig: Path | None = None
     """Where to write a kubeconfig; without it in a folder that goes with the sandbox."""
     faults: Sequence[Rule] = ()
@@ -98,7 +98,7 @@ class Sandbox:
 
     @property
     def schedules(self) -> bool:
-        """Whether the scheduler inside is at work, rather than waiting for one from outside."""
+        """Whether the sandbox's own scheduler schedules, rather than waiting for another one."""
         return self._settings.schedules
 
     async def start(self) -> None:

@@ -39,9 +39,9 @@ class PendingGroup:
     """Pods of one workload that wait for the same."""
 
     workload: str
-    """`shop/web`; pods that nobody manages go by their namespace."""
+    """`shop/web`; for pods without an owner, their namespace."""
     why: str
-    """What the nodes that came furthest lack, in the words of the pods' conditions: the same that the page says."""
+    """What the last filters that reject any node say, in the words of the condition; the page says the same."""
     pods: tuple[str, ...]
     message: str
     """What the condition of the first of them says."""
@@ -152,7 +152,7 @@ class _Groups:
         return tuple(sorted(found, key=lambda help_: (-help_.places, help_.nodes)))
 
     def _help(self, pool: NodePool, pods: Sequence[Pod]) -> PoolHelp:
-        """The fewest nodes that place as many as any number would."""
+        """The fewest new nodes of the pool after which more of them would place no more of the pods."""
         high = min(max(len(pods), len(pool.models)), MOST_NEW_NODES)
         most = self._places(pool, high, pods)
         fewer = bisect_left(range(1, high), True, key=lambda nodes: self._places(pool, nodes, pods) == most)

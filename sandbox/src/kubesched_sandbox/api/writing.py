@@ -1,4 +1,4 @@
-"""Writing through the API: objects are named, stamped, admitted, and go when nothing holds them any more."""
+"""Writes through the API: objects are named, stamped and admitted, and removed once no finalizer holds them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from kubesched.admission import admit_create, admit_update, deletion_grace
-from kubesched.admission.limits import charged
+from kubesched.admission.limits import charge_quotas
 from kubesched.admission.rules import Mistakes
 from kubesched.api.api_error import already_exists, bad_request, forbidden, invalid, method_not_allowed, not_found
 from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, RESOURCE_QUOTAS, Object, Resource
 from kubesched.api.merge_patch import merge_patch
 from kubesched.api.schema import Mistake
-from kubesched_sandbox.api.catalog import established, table_of
+from kubesched_sandbox.api.catalog import table_of, with_established
 from kubesched_sandbox.api.reading import (
     Reading,
     check_delete,
@@ -34,7 +34,7 @@ _PROTECTED_NAMESPACES = frozenset(("default", "kube-system", "kube-public"))
 
 
 class PatchKind(Enum):
-    """The ways to say a change, by their content types."""
+    """The formats of patches, by their content types."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -173,7 +173,7 @@ class Writing(Reading):
         if kind is PatchKind.APPLY:
             return self._apply(resource, namespace, name, patch, subresource, manager, force, dry_run, then)
         old = self.get(resource, namespace, name)
-        new = patched(resource, old, patch, kind)
+        new = apply_patch(resource, old, patch, kind)
         if check is not None:
             check(new)
         new["metadata"] = metadata_of(new)
@@ -237,10 +237,10 @@ class Writing(Reading):
             new = admit_create(resource, _completed(resource, dict(json_patch(new, patch))), self)
         _check_custom(resource, new, None)
         if resource is CUSTOM_RESOURCE_DEFINITIONS:
-            new = established(new, self.stamps.now())
+            new = with_established(new, self.stamps.now())
         if self.record(resource, namespace, metadata["name"]) is not None:
             raise already_exists(resource, metadata["name"])
-        shares = charged(resource, new, self.select(RESOURCE_QUOTAS, namespace)) if resource.namespaced else ()
+        shares = charge_quotas(resource, new, self.select(RESOURCE_QUOTAS, namespace)) if resource.namespaced else ()
         if manager is not None:
             new = track(resource, None, new, manager=manager, subresource="", now=self.stamps.now())
         for quota in shares:
@@ -257,7 +257,7 @@ class Writing(Reading):
         dry_run: bool,
         then: Sequence[Any] = (),
     ) -> Object:
-        """Admit and store the next state of an object. Without a manager, who owns what is settled already."""
+        """Admit and store the next state of an object. Without a manager, its managedFields are complete already."""
         metadata = _kept(old["metadata"], new["metadata"])
         new = {**new, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         new = admit_update(resource, old, _completed(resource, new), subresource, self)
@@ -265,7 +265,7 @@ class Writing(Reading):
             new = admit_update(resource, old, _completed(resource, dict(json_patch(new, patch))), subresource, self)
         _check_custom(resource, new, old)
         if resource is CUSTOM_RESOURCE_DEFINITIONS and not subresource:
-            new = established(new, self.stamps.now())
+            new = with_established(new, self.stamps.now())
         if manager is not None:
             new = track(resource, old, new, manager=manager, subresource=subresource, now=self.stamps.now())
         if new == old:
@@ -359,7 +359,7 @@ class Writing(Reading):
             self.store.remove(definition, metadata.get("namespace", ""), metadata["name"])
 
     def _empty(self, namespace: str) -> None:
-        """Delete everything in a namespace that is going; its last object takes the namespace along."""
+        """Delete everything in a namespace that is terminating; with its last object the namespace is removed."""
         for resource in self.catalog.all():
             if resource.namespaced and "delete" in resource.verbs:
                 for record in self.records(resource, namespace):
@@ -368,7 +368,7 @@ class Writing(Reading):
         self._finish_namespace(namespace)
 
     def _finish_namespace(self, name: str) -> None:
-        """Let go of a namespace that is going and empty."""
+        """Remove a terminating namespace that is empty."""
         record = self.record(NAMESPACES, "", name)
         if record is None or "deletionTimestamp" not in record.object["metadata"]:
             return
@@ -402,7 +402,7 @@ def _check_custom(resource: Resource, new: Object, old: Object | None) -> None:
     mistakes.raise_for(resource, new)
 
 
-def patched(resource: Resource, obj: Object, patch: Any, kind: PatchKind) -> Object:
+def apply_patch(resource: Resource, obj: Object, patch: Any, kind: PatchKind) -> Object:
     """The object after a patch; never the object itself."""
     match kind:
         case PatchKind.JSON:
@@ -426,7 +426,7 @@ _FIXED = (
 
 
 def _kept(old: Object, new: Object) -> Object:
-    """The metadata of an update: what only the server may say stays as it was."""
+    """The metadata of an update: fields that only the server sets stay as they were."""
     metadata = {key: value for key, value in new.items() if key not in _FIXED and key != "selfLink"}
     for key in (*_FIXED, "namespace"):
         if key in old:

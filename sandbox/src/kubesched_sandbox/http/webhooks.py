@@ -1,7 +1,7 @@
-"""Admission webhooks: those that can be reached are asked about what is written.
+"""Admission webhooks: those that can be reached are asked about what clients and controllers write.
 
-One has an address of its own, or a Service that is no selector of hollow pods: an external name, or EndpointSlices that
-somebody has written. A webhook behind pods of the sandbox is not asked, since nothing runs in them.
+One can be reached by its `url`, or by a Service that is an external name or has EndpointSlices that somebody has
+written. A webhook behind pods of the sandbox is not asked, since nothing runs in them.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class Timers(Generic[T]):
-    """Each thing is due at one time at most: the earliest that was set, unless it was replaced."""
+    """Timers by key. A key has one time at most: the earliest that was set, unless it was replaced."""
 
     def __init__(self) -> None:
         self._times: dict[T, float] = {}
@@ -106,7 +106,7 @@ class WorkQueue:
         self._dirty[key] = None
 
     def rest(self, key: Key, now: float, seconds: float) -> None:
-        """Let a key that is dear to work on gather what happens for a while, instead of working on each change."""
+        """Delay a key that is expensive to work on for a while, so that many changes are handled in one go."""
         if seconds >= _SHORTEST_REST:
             self._rests[key] = now + seconds
 

@@ -227,7 +227,7 @@ class NodeResourcesFit(
         return is_countable(resource) and not self._is_ignored(resource)
 
     def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
-        """What is missing on nodes where nothing else is in the way: more room elsewhere would not help the pod."""
+        """The resources missing on nodes that no other plugin rejects: more room elsewhere would not help the pod."""
         request = cycle.find(_REQUEST)
         if node or request is None:
             return Details()
