@@ -164,7 +164,7 @@ def settled(page: Page) -> None:
     busy = (
         "[...document.querySelectorAll('main .empty')].some((e) => /being|looked for|worked out/.test(e.textContent))"
     )
-    until(lambda: not page.js(busy), seconds=120, what="an answer")
+    until(lambda: not page.js(busy), seconds=300, what="an answer")
     time.sleep(DRAWN)
 
 

@@ -72,7 +72,7 @@ def expand(objects: Iterable[KubeObject], *, job_groups: bool = False, release: 
     expander = _Expander(given, release if job_groups else None)
     for obj in given:
         expander.take(obj)
-    return Expansion(tuple(expander.objects), tuple(expander.series))
+    return Expansion(tuple(expander.objects), tuple(expander.in_order()))
 
 
 def as_owner(workload: PodWorkload) -> KubeObject | None:
@@ -94,6 +94,8 @@ class _Expander:
         self.objects: list[KubeObject] = []
         self._groups = job_groups_among(given, self.objects.append, job_groups) if job_groups is not None else None
         self.series: list[PodSeries] = []
+        self._made_after: dict[str, list[Pod]] = {}
+        """Pods of StatefulSets that come once another, by its key, has its node."""
         self._nodes = [obj for obj in given if isinstance(obj, Node)]
         self._names = {obj.key for obj in given if isinstance(obj, Pod | PersistentVolumeClaim)}
         self._owned: dict[tuple[str, str, str], list[KubeObject]] = {}
@@ -151,7 +153,17 @@ class _Expander:
         if spec.pod_management_policy == "Parallel":
             self._all_at_once(pods)
         elif pods:
-            self.series.append(PodSeries(tuple(pods), 1, "bound"))
+            waiting = [obj for obj in self._owned_by(workload) if isinstance(obj, Pod) and not obj.spec.node_name]
+            if waiting:  # in their order: none is made before the one that waits has its node
+                self._made_after[min(waiting, key=lambda pod: (len(pod.name), pod.name)).key] = pods
+            else:
+                self.series.append(PodSeries(tuple(pods), 1, "bound"))
+
+    def in_order(self) -> Iterator[PodSeries]:
+        """All series; those of a StatefulSet begin with its pod that waits."""
+        for series in self.series:
+            later = self._made_after.get(series.pods[0].key, ()) if len(series.pods) == 1 else ()
+            yield PodSeries((*series.pods, *later), series.at_once, series.after) if later else series
 
     def _owner(self, workload: PodWorkload) -> None:
         owner = as_owner(workload)

@@ -190,6 +190,7 @@ async def foretold_and_real(nodes: list[Object], workloads: list[Object], verb: 
     return Outcomes(foretold, living.placed(), len(set(zones.values())) == 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["drain", "lose", "scale", "upgrade"])
 @settings(max_examples=30, deadline=None)
 @given(clusters(), st.integers(0, 20))

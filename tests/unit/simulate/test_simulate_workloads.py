@@ -83,6 +83,17 @@ def test_stateful_set_makes_numbered_pods_one_after_another_each_with_its_claim(
     assert claim.claim_name == "data-web-1"
 
 
+@pytest.mark.parametrize("comes_first", ["pod", "set"])
+def test_stateful_set_makes_no_pod_before_the_one_that_waits_has_its_node(comes_first: str) -> None:
+    waiting = (
+        "---\n{apiVersion: v1, kind: Pod, metadata: {name: web-0, ownerReferences:"
+        f" [{{kind: StatefulSet, name: web, controller: true}}]}}, spec: {{{CONTAINER}}}}}\n"
+    )
+    manifests = [waiting, workload("StatefulSet", "replicas: 3, ")]
+    (series,) = expanded(*(manifests if comes_first == "pod" else reversed(manifests))).series
+    assert (names_of(series.pods), series.at_once, series.after) == (["web-0", "web-1", "web-2"], 1, "bound")
+
+
 def test_parallel_stateful_set_makes_all_pods_at_once() -> None:
     (series,) = expanded(workload("StatefulSet", "replicas: 3, podManagementPolicy: Parallel, ")).series
     assert series.at_once == 3

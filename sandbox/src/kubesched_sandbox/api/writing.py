@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from kubesched.admission import admit_create, admit_update, deletion_grace
 from kubesched.admission.limits import charge_quotas
@@ -17,7 +16,6 @@ from kubesched.api.merge_patch import merge_patch
 from kubesched.api.schema import Mistake
 from kubesched_sandbox.api.catalog import table_of, with_established
 from kubesched_sandbox.api.reading import (
-    Reading,
     check_delete,
     check_update,
     grace_left,
@@ -25,6 +23,7 @@ from kubesched_sandbox.api.reading import (
     marked_for_deletion,
     metadata_of,
 )
+from kubesched_sandbox.api.reviewing import Reviewing
 from kubesched_sandbox.api.stamps import identity
 from kubesched_sandbox.custom import check_definition, custom_schema
 from kubesched_sandbox.patching import apply, strategic_merge, track
@@ -42,67 +41,8 @@ class PatchKind(Enum):
     APPLY = "application/apply-patch+yaml"
 
 
-Patches = Sequence[Any]
-"""JSON patches, one after another."""
-
-
-class ControllerWrite(NamedTuple):
-    """A write of a controller, as far as its next try is the same again."""
-
-    operation: str
-    resource: Resource
-    subresource: str
-    namespace: str
-    name: str
-    like: str
-    """What tells writes without a name apart: how it begins, and the object's controller."""
-
-
-class ReviewPendingError(Exception):
-    """Webhooks are being asked about what a controller writes: it is to try again in a moment."""
-
-
-class Reviewer(Protocol):
-    """Asks webhooks about writes of controllers."""
-
-    def __call__(
-        self, write: ControllerWrite, old: Object | None, propose: Callable[[Patches], Object | None], /
-    ) -> Patches: ...
-
-
-class Writing(Reading):
+class Writing(Reviewing):
     """Creates, changes and deletes objects of every resource."""
-
-    reviewer: Reviewer | None = None
-    """Asked about writes of controllers, if there is one; of what clients write the server makes sure."""
-    _is_controller = False
-
-    @contextmanager
-    def as_controller(self) -> Iterator[None]:
-        """What is written within this block is a controller's."""
-        self._is_controller = True
-        try:
-            yield
-        finally:
-            self._is_controller = False
-
-    def _reviewed(
-        self,
-        operation: str,
-        resource: Resource,
-        namespace: str,
-        obj: Object,
-        old: Object | None,
-        propose: Callable[[Patches], Object | None],
-        subresource: str = "",
-    ) -> Patches:
-        if self.reviewer is None or not self._is_controller:
-            return ()
-        metadata = obj["metadata"]
-        owners = [each.get("uid", "") for each in metadata.get("ownerReferences") or ()]
-        like = "/".join((metadata.get("generateName", ""), *owners))
-        write = ControllerWrite(operation, resource, subresource, namespace, metadata.get("name", ""), like)
-        return self.reviewer(write, old, propose)
 
     def create(
         self,
@@ -115,7 +55,7 @@ class Writing(Reading):
         then: Sequence[Any] = (),
     ) -> Object:
         """Store a new object: named, stamped, defaulted and checked. `then` are JSON patches of what came out."""
-        then = then or self._reviewed(
+        then = then or self._review(
             "CREATE",
             resource,
             namespace,
@@ -141,15 +81,13 @@ class Writing(Reading):
         old = self.get(resource, namespace, name)
         new = {**obj, "metadata": metadata_of(obj)}
         check_update(resource, old, new)
-        then = then or self._reviewed_update(resource, old, new, subresource, manager)
+        then = then or self._review_update(
+            resource,
+            old,
+            subresource,
+            lambda patches: self._write(resource, old, new, subresource, manager, True, patches),
+        )
         return self._write(resource, old, new, subresource, manager, dry_run, then)
-
-    def _reviewed_update(self, resource: Resource, old: Object, new: Object, subresource: str, manager: str) -> Patches:
-        def propose(patches: Patches) -> Object:
-            return self._write(resource, old, new, subresource, manager, True, patches)
-
-        namespace = old["metadata"].get("namespace", "")
-        return self._reviewed("UPDATE", resource, namespace, old, old, propose, subresource)
 
     def patch(
         self,
@@ -178,7 +116,12 @@ class Writing(Reading):
             check(new)
         new["metadata"] = metadata_of(new)
         check_update(resource, old, new)
-        then = then or self._reviewed_update(resource, old, new, subresource, manager)
+        then = then or self._review_update(
+            resource,
+            old,
+            subresource,
+            lambda patches: self._write(resource, old, new, subresource, manager, True, patches),
+        )
         return self._write(resource, old, new, subresource, manager, dry_run, then)
 
     def delete(
@@ -198,7 +141,7 @@ class Writing(Reading):
         if resource is NAMESPACES and name in _PROTECTED_NAMESPACES:
             raise forbidden(resource, name, "this namespace may not be deleted")
         check_delete(resource, old, uid, resource_version)
-        self._reviewed("DELETE", resource, namespace, old, old, lambda _: None)
+        self._review("DELETE", resource, namespace, old, old, lambda _: None)
         requested = None if grace is None else (1 if grace < 0 else grace)
         period = grace_left(old, deletion_grace(resource, old, requested), requested)
         going = marked_for_deletion(resource, old, grace=period, propagation=propagation, stamps=self.stamps)

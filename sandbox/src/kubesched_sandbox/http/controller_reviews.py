@@ -7,18 +7,16 @@ and the controller's next try has the answer. What nodes and the scheduler write
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import EVENTS, Object
 from kubesched_sandbox.api import Api
+from kubesched_sandbox.api.reviewing import ControllerWrite, Patches, ReviewPendingError
 from kubesched_sandbox.api.stamps import UserInfo
-from kubesched_sandbox.api.writing import ControllerWrite, Patches, ReviewPendingError
 from kubesched_sandbox.http.webhooks import Webhooks, Write
 
-log = logging.getLogger(__name__)
 _CONTROLLERS = UserInfo("system:kube-controller-manager", "", ("system:authenticated",))
 _FRESH = 5.0
 """Seconds after which an answer that no controller has come back for counts for nothing."""

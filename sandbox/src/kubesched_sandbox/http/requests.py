@@ -15,9 +15,9 @@ from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCO
 from kubesched_sandbox.api import Api, ListSelector, PatchKind, selection
 from kubesched_sandbox.api.catalog import METRICS
 from kubesched_sandbox.api.reading import RETURNED_WHEN_DELETED
+from kubesched_sandbox.api.reviewing import Patches
 from kubesched_sandbox.api.stamps import Tokens, UserInfo, review
 from kubesched_sandbox.api.usage import metrics
-from kubesched_sandbox.api.writing import Patches
 from kubesched_sandbox.http.answers import Lists, Shapes, formatted, json_answer, large_answer, success
 from kubesched_sandbox.http.content import (
     JSON,

@@ -23,8 +23,8 @@ from kubesched.cel.errors import CompileError, EvaluationError
 from kubesched.cel.expression import compile_expression
 from kubesched.http.listen import host_and_port
 from kubesched_sandbox.api import Api
+from kubesched_sandbox.api.reviewing import Patches
 from kubesched_sandbox.api.stamps import UserInfo
-from kubesched_sandbox.api.writing import Patches
 
 GROUP = "admissionregistration.k8s.io"
 _KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")

@@ -14,7 +14,7 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 from kubesched_sandbox.api import Api, ApiEvent
 from kubesched_sandbox.api.conditions import with_condition
-from kubesched_sandbox.api.writing import ReviewPendingError
+from kubesched_sandbox.api.reviewing import ReviewPendingError
 
 log = logging.getLogger(__name__)
 MANAGER = "kube-controller-manager"
