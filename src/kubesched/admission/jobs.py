@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubesched.admission.reading import fill, filled, mapping, metadata_of, name_of, sequence, text
+from kubesched.admission.reading import ensure_mapping, fill, mapping, metadata_of, name_of, sequence, text
 from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_label_selector, matches
 from kubesched.admission.workloads import MISMATCH, check_counts, check_template, fill_template, template_labels
@@ -21,7 +21,7 @@ _STARTING = frozenset(("nodeSelector", "affinity", "tolerations", "schedulingGat
 
 
 def _defaults(job: Object) -> None:
-    spec = filled(job, "spec")
+    spec = ensure_mapping(job, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
     fill(spec, "parallelism", 1)
@@ -30,7 +30,7 @@ def _defaults(job: Object) -> None:
     fill(spec, "suspend", False)
     fill(spec, "podReplacementPolicy", "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed")
     fill(spec, "manualSelector", False)
-    metadata = filled(job, "metadata")
+    metadata = ensure_mapping(job, "metadata")
     if (labels := template_labels(spec)) and not metadata.get("labels"):
         metadata["labels"] = dict(labels)
     fill_template(spec)
@@ -46,12 +46,12 @@ def _admit(job: Object, reader: Reader) -> None:
     uid = text(metadata_of(job), "uid")
     if not uid:
         raise bad_request("a Job must have its uid before it is admitted")
-    template = filled(spec, "template")
-    metadata = filled(template, "metadata")
+    template = ensure_mapping(spec, "template")
+    metadata = ensure_mapping(template, "metadata")
     labels = mapping(metadata, "labels")
     name = name_of(job)
     metadata["labels"] = {**labels, _OLD_NAME: name, _NAME: name, _OLD_UID: uid, _UID: uid}
-    selector = filled(spec, "selector")
+    selector = ensure_mapping(spec, "selector")
     selector["matchLabels"] = {**mapping(selector, "matchLabels"), _UID: uid}
 
 

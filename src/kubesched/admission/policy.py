@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from kubesched.admission import names
-from kubesched.admission.reading import fill, filled, mapping, metadata_of, name_of, sequence, text
+from kubesched.admission.reading import ensure_mapping, fill, mapping, metadata_of, name_of, sequence, text
 from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_optional_selector
 from kubesched.admission.workloads import check_share
@@ -218,7 +218,7 @@ def _fill_autoscaler(autoscaler: Object) -> None:
     behavior = spec.get("behavior")
     if behavior is not None:
         for way, policies in _POLICIES.items():
-            rules = filled(behavior, way)
+            rules = ensure_mapping(behavior, way)
             fill(rules, "selectPolicy", "Max")
             fill(rules, "policies", [dict(policy) for policy in policies])
 

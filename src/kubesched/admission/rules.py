@@ -29,7 +29,7 @@ class Mistakes:
     def __init__(self) -> None:
         self.found: list[Mistake] = []
         self.refusal: ApiError | None = None
-        """The answer of an admission plugin that would not have the object; a server looks no further then."""
+        """The refusal of an admission plugin; a server does not validate the object any further then."""
 
     def required(self, field: str, why: str = "") -> None:
         self._add(field, "Required value", why, REQUIRED)

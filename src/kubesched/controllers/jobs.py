@@ -114,7 +114,7 @@ _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _MANY = 100
 
 
-class Due(NamedTuple):
+class DueTimes(NamedTuple):
     """What a schedule says at some moment."""
 
     last: float | None
@@ -129,7 +129,7 @@ def zone_of(cron_job: Object) -> tzinfo:
     return ZoneInfo(name) if name else UTC
 
 
-def due(cron_job: Object, since: float, now: float) -> Due:
+def due_times(cron_job: Object, since: float, now: float) -> DueTimes:
     """Which time of the schedule has come after `since`."""
     schedule, zone = parse_schedule(cron_job["spec"]["schedule"]), zone_of(cron_job)
     last, missed, following = None, 0, schedule.after(since, zone)
@@ -139,11 +139,11 @@ def due(cron_job: Object, since: float, now: float) -> Due:
             last, following = _latest(schedule, zone, following, now)
             break
         following = schedule.after(following, zone)
-    return Due(last, following, missed)
+    return DueTimes(last, following, missed)
 
 
 def _latest(schedule: Schedule, zone: tzinfo, start: float, now: float) -> tuple[float, float | None]:
-    """The latest time up to now, and the next, found without going through all in between: by halves."""
+    """The latest time of the schedule up to now, and the next one, by bisection."""
     low, high = start, now
     while high - low > 1:
         middle = (low + high) / 2

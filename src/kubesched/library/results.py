@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from kubesched.api.errors import UserError
 from kubesched.ask import html as pages
@@ -26,6 +26,7 @@ from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import CapacityAnswer, PlacementReport
 from kubesched.simulate.report import Comparison, SimulationReport, figures_of
 
+A = TypeVar("A")
 Row = dict[str, Any]
 FRAME_LIBRARIES = ("pandas", "polars")
 _HEIGHT = 420
@@ -33,7 +34,7 @@ _HEIGHT = 420
 
 
 class Result:
-    """An answer. What it is made of are its fields; these four methods every answer has."""
+    """The base of all answers: as a dict, tables, a frame, or a page."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document that the command prints with `-o json`; docs/schemas describes it."""
@@ -44,7 +45,7 @@ class Result:
         return {name: [dict(zip(COLUMNS[name], row)) for row in rows] for name, rows in self._rows().items()}
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
-        """The same as tuples, in the order of COLUMNS."""
+        """The rows of `tables` as tuples, in the order of COLUMNS."""
         raise NotImplementedError
 
     def page(self) -> str:
@@ -75,6 +76,16 @@ class Result:
         style = f"width:100%;height:{_HEIGHT}px;border:0"
         source = html.escape(self.page(), quote=True)
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{source}"></iframe>'
+
+
+class AnswerResult(Result, Generic[A]):
+    """A result that is made of one answer about the objects of a cluster."""
+
+    def __init__(self, found: A) -> None:
+        self.answer = found
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.answer, Skipped({}))
 
 
 COLUMNS = {
@@ -151,19 +162,13 @@ class ExplanationResult(Result):
         return pages.explanation_page([ExplainedPod(self.explanation, self.findings)], made=_now())
 
 
-class PendingResult(Result):
+class PendingResult(AnswerResult[PendingPods]):
     """All pods that have no node, in groups that wait for the same."""
-
-    def __init__(self, found: PendingPods) -> None:
-        self.answer = found
 
     @property
     def causes(self) -> dict[str, int]:
         """How many pods wait for what, the most first."""
         return {group.why: len(group.pods) for group in self.answer.groups}
-
-    def to_dict(self) -> dict[str, Any]:
-        return answer(self.answer, Skipped({}))
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         waiting = [(pod, group.why, group.message, "") for group in self.answer.groups for pod in group.pods]
@@ -173,11 +178,8 @@ class PendingResult(Result):
         return pages.pending_page(self.answer, made=_now())
 
 
-class PlacementResult(Result):
-    """Where pods go, one after another; nobody is evicted for them."""
-
-    def __init__(self, found: PlacementReport) -> None:
-        self.answer = found
+class PlacementResult(AnswerResult[PlacementReport]):
+    """Where pods go, one after another, without preemption."""
 
     @property
     def nodes(self) -> dict[str, str]:
@@ -189,9 +191,6 @@ class PlacementResult(Result):
         """Why each of the others waits, in the words of its condition."""
         return {each.pod: each.message for each in self.answer.unplaced}
 
-    def to_dict(self) -> dict[str, Any]:
-        return answer(self.answer, Skipped({}))
-
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         found = self.answer
         placed = [(each.pod, each.priority, each.node, each.score, each.feasible, "") for each in found.placed]
@@ -201,11 +200,8 @@ class PlacementResult(Result):
         return pages.placement_page(self.answer, made=_now())
 
 
-class CapacityResult(Result):
+class CapacityResult(AnswerResult[CapacityAnswer]):
     """How many more of a pod fit, and what stops the next one."""
-
-    def __init__(self, found: CapacityAnswer) -> None:
-        self.answer = found
 
     @property
     def fit(self) -> int:
@@ -226,11 +222,8 @@ class CapacityResult(Result):
         return pages.capacity_page(self.answer, made=_now())
 
 
-class WhatIfResult(Result):
+class WhatIfResult(AnswerResult[WhatIfAnswer]):
     """The difference that changes to a cluster make."""
-
-    def __init__(self, found: WhatIfAnswer) -> None:
-        self.answer = found
 
     @property
     def broken_budgets(self) -> tuple[str, ...]:
@@ -240,9 +233,6 @@ class WhatIfResult(Result):
     def is_nothing(self) -> bool:
         """Whether no pod is treated otherwise."""
         return self.answer.is_nothing
-
-    def to_dict(self) -> dict[str, Any]:
-        return answer(self.answer, Skipped({}))
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         found = self.answer
@@ -342,16 +332,13 @@ class SimulationResult(Result):
         return pages.simulation_page(self.report, configuration=self._configuration, made=_now())
 
 
-class ComparisonResult(Result):
+class ComparisonResult(AnswerResult[Comparison]):
     """The same cluster under several configurations of the scheduler."""
 
     def __init__(self, found: Comparison, reports: Sequence[SimulationReport], seed: int) -> None:
-        self.answer = found
+        super().__init__(found)
         self.simulations = {name: SimulationResult(report, name) for name, report in zip(found.policies, reports)}
         self._seed = seed
-
-    def to_dict(self) -> dict[str, Any]:
-        return answer(self.answer, Skipped({}))
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         found, figures = self.answer, list[tuple[Any, ...]]()

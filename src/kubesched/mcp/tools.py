@@ -19,7 +19,7 @@ from kubesched.ask.sources.following import ClusterAge, Following
 from kubesched.ask.targets import QuestionRequest
 from kubesched.ask.what_if.what_if import WhatIfQuestion
 from kubesched.framework.errors import PluginError
-from kubesched.mcp.bounds import TRUNCATED, bounded
+from kubesched.mcp.bounds import TRUNCATED, limit_size
 from kubesched.mcp.overview import ClusterOverview, overview
 from kubesched.mcp.words import in_words
 from kubesched.planning.plan import Plan
@@ -128,4 +128,4 @@ async def call(
         raise ToolError(*(f"{name}: {line}" for line in error.lines)) from None
     except PluginError as error:
         raise ToolError(f"{name}: {error}") from None
-    return in_words(found), bounded(found)
+    return in_words(found), limit_size(found)

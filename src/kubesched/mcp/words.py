@@ -1,4 +1,4 @@
-"""Each answer in a few sentences with the numbers that matter: what an agent can repeat without a second call."""
+"""Summaries of answers for agents: a few sentences with the numbers that matter."""
 
 from __future__ import annotations
 

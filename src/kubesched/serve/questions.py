@@ -34,7 +34,7 @@ VERSION = API_VERSION.partition("/")[2]
 
 
 class StateQuestion(QuestionRequest, frozen=True):
-    """A question to the state itself, with changes that are supposed for this question alone."""
+    """A question about the cluster as it is, with edits that hold for this question alone."""
 
     changes: tuple[TrialEdit, ...] = ()
 

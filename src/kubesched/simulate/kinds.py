@@ -202,7 +202,7 @@ def nearest_kind(api_version: str, kind: str) -> str:
 
 
 def unknown_kind(api_version: str, kind: str, places: Sequence[object]) -> str:
-    """What is said of objects of a kind that nobody knows, found at these places."""
+    """The warning about objects of an unknown kind, found at these places."""
     nearest = nearest_kind(api_version, kind)
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     hint = f', did you mean "{nearest}"?' if nearest and nearest != kind else ", left out"

@@ -22,7 +22,7 @@ from kubesched.api.release import V1_36, Release
 from kubesched.api.schema import Mistake
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.config import Duration
-from kubesched.controllers.job_groups import JobGroups, controller_of, grouped, workload_named_by
+from kubesched.controllers.job_groups import JobGroups, controller_of, with_group, workload_named_by
 from kubesched.controllers.jobs import index_of, new_pods, remaining_pods, wanted_pods
 from kubesched.controllers.pod_templates import (
     Eligibility,
@@ -186,7 +186,7 @@ class _Expander:
             indexes = (index_of(msgspec.to_builtins(pod)) for pod in active)
             group = self._groups.group_of(job, has_pods=bool(active)) if self._groups is not None else None
             made = new_pods(job, indexes)
-            pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else grouped(pod, group)) for pod in made)
+            pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else with_group(pod, group)) for pod in made)
             if workload.spec.completion_mode != "Indexed":
                 pods = self._copies(next(pods), workload)
             self.series.append(PodSeries(tuple(islice(pods, missing)), max(at_once - len(active), 1), "finished"))

@@ -151,7 +151,7 @@ class ViewsProvider(Protocol):
         """The answer to a question, asked between two things that happen to the cluster."""
 
     def looking(self) -> AbstractContextManager[None]:
-        """As long as it lasts somebody looks, and what happens is measured."""
+        """While this lasts a page is open, and attempts are measured."""
 
 
 class LocalViews:
@@ -236,7 +236,7 @@ class SchedulerThreadViews:
             self._leave_later()
 
     async def ask_unnoticed(self, question: Callable[[PageViews], T]) -> T:
-        """The same, but nobody looks because of it."""
+        """The same, without counting as an open page."""
         if self._is_busy and (pause := self._allowance.pause()) > 0:
             await asyncio.sleep(pause)
         answer, error, seconds, used, self._is_busy = await self._call(lambda: self._asked(question))

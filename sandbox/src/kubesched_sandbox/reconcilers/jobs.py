@@ -7,8 +7,16 @@ from itertools import islice
 from kubesched.admission import NEWER
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CRON_JOBS, JOBS, POD_GROUPS, PODS, WORKLOADS, Object, Resource
-from kubesched.controllers.job_groups import JobGroups, controller_of, grouped, workload_named_by
-from kubesched.controllers.jobs import Indexes, beyond_history, due, index_of, new_pods, scheduled_job, wanted_pods
+from kubesched.controllers.job_groups import JobGroups, controller_of, with_group, workload_named_by
+from kubesched.controllers.jobs import (
+    Indexes,
+    beyond_history,
+    due_times,
+    index_of,
+    new_pods,
+    scheduled_job,
+    wanted_pods,
+)
 from kubesched_sandbox.api import Api, ApiEvent
 from kubesched_sandbox.api.conditions import (
     condition,
@@ -173,7 +181,7 @@ class Jobs(KeyedReconciler):
         if (allowed := self._backoff(job, status)) > now:
             return allowed
         for pod in self._new_pods(job, status, active, min(wanted - len(active), _BATCH)):
-            if self._control.create(job, pod if group is None else grouped(pod, group)) is None:
+            if self._control.create(job, pod if group is None else with_group(pod, group)) is None:
                 return None
         return None
 
@@ -355,7 +363,7 @@ class CronJobs(ObjectReconciler):
         deadline = spec.get("startingDeadlineSeconds")
         if deadline is not None:
             since = max(since, now - deadline)
-        found = due(cron_job, since, now)
+        found = due_times(cron_job, since, now)
         if found.last is None:
             return found.next
         if status.get("active") and spec["concurrencyPolicy"] == "Forbid":

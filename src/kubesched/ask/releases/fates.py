@@ -17,7 +17,7 @@ from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.registry import Registry
 from kubesched.simulate.cluster import ClusterModel, waits
 from kubesched.simulate.nodes import leaves
-from kubesched.simulate.placement import chosen_eviction, decided
+from kubesched.simulate.placement import chosen_eviction, decide_on
 
 MOST_NODES = 10
 """Of equally good nodes so many are named."""
@@ -76,10 +76,10 @@ class ReleaseModel:
         """What becomes of the first pod of a class."""
         pod = self.cluster.pods[pods.pods[0]]
         if not pods.is_placed:
-            return self._fate(decided(self.cluster, pod))
+            return self._fate(decide_on(self.cluster, pod))
         with Trial(self.cluster) as trial:
-            # What would be said of the pod if it had no node, nobody sees.
-            return dataclasses.replace(self._fate(decided(self.cluster, trial.take_off(pod))), message="")
+            # A placed pod has no condition with the message, so messages do not differ for anybody.
+            return dataclasses.replace(self._fate(decide_on(self.cluster, trial.take_off(pod))), message="")
 
     def _fate(self, decision: Decision) -> Fate:
         state, scores = self.cluster.state, decision.trace.scores
