@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import statistics
 import time
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 
 from bench.measure import cpu_us
@@ -78,18 +76,20 @@ def beside_waiting_gangs(gangs: int = 10_000, rounds: int = 15) -> tuple[float, 
     for i in range(gangs):
         _see(scheduler, _gang(f"g{i}", 2), *_members(f"g{i}", 1))
 
-    def ordinary(pod: KubeObject) -> None:
-        scheduler.handle(Change(new=pod))
-        attempt = scheduler.pop()
-        assert attempt is not None
-        scheduler.decide(attempt)
+    def decide_all() -> None:
+        for pod in pods:
+            scheduler.handle(Change(new=pod))
+            attempt = scheduler.pop()
+            assert attempt is not None
+            scheduler.decide(attempt)
+
+    def change_nodes() -> None:
+        for old, new in pairwise(nodes):
+            scheduler.handle(Change(old, new))
 
     pods = [make_pod(f"ordinary-{i}").requests(cpu="1").build() for i in range(rounds)]
     nodes = [make_node("n0").capacity(cpu=str(32 + i), memory="64Gi").build() for i in range(rounds + 1)]
-    gc.collect()
-    of_pods = [cpu_us(partial(ordinary, pod)) for pod in pods]
-    of_nodes = [cpu_us(partial(scheduler.handle, Change(old, new))) for old, new in pairwise(nodes)]
-    return statistics.median(of_pods) / 1000, statistics.median(of_nodes) / 1000
+    return cpu_us(decide_all) / rounds / 1000, cpu_us(change_nodes) / rounds / 1000
 
 
 def _scheduler(cpu: str = "32", nodes: int = NODES) -> Scheduler:

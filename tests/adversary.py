@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -231,9 +232,15 @@ SERIAL = f'device.attributes["{DRIVER}"].serial'
 HostileClaim = Callable[[int, str], ResourceClaim]
 
 
+def _own_number(name: str) -> int:
+    """By which no claim asks what another asks: nothing that is found out for one serves the next."""
+    return 1_000_000 + zlib.crc32(name.encode())
+
+
 def _serial_selectors(size: int, name: str) -> ResourceClaim:
     """Selectors by which no device is like another; the last holds for none."""
-    return make_claim(name, request("r", 1, *(f"{SERIAL} != {10_000 + i}" for i in range(size)), f"{SERIAL} < 0"))
+    first = _own_number(name)
+    return make_claim(name, request("r", 1, *(f"{SERIAL} != {first + i}" for i in range(size)), f"{SERIAL} < 0"))
 
 
 def _own_expressions(size: int, name: str) -> ResourceClaim:
@@ -244,12 +251,14 @@ def _own_expressions(size: int, name: str) -> ResourceClaim:
 
 def _many_requests(size: int, name: str) -> ResourceClaim:
     """One device more than a node has, each asked for by itself."""
-    return make_claim(name, *(request(f"r{i}", 1, f"{SERIAL} >= 0") for i in range(min(size, REQUESTS_PER_CLAIM))))
+    least = f"{SERIAL} >= -{_own_number(name)}"
+    return make_claim(name, *(request(f"r{i}", 1, least) for i in range(min(size, REQUESTS_PER_CLAIM))))
 
 
 def _same_serial(size: int, name: str) -> ResourceClaim:
     same = (DeviceConstraint(match_attribute=f"{DRIVER}/serial"),)
-    return make_claim(name, *(request(f"r{i}") for i in range(2, 3 + size % 3)), request("x"), constraints=same)
+    last = request("x", 1, f"{SERIAL} >= -{_own_number(name)}")
+    return make_claim(name, *(request(f"r{i}") for i in range(2, 3 + size % 3)), last, constraints=same)
 
 
 HOSTILE_CLAIMS: dict[str, HostileClaim] = {

@@ -16,7 +16,8 @@ from tests import virtual_time
 from tests.unit.scheduler.group_world import GroupWorld
 from tests.unit.scheduler.memory_cluster import MemoryCluster
 from tests.waiting_oracle import could_run
-from tests.waiting_steps import ClusterSteps, Verb
+from tests.waiting_rare_steps import RareSteps
+from tests.waiting_steps import Verb
 from tests.waiting_world import Doorkeeper, Way, world_of
 
 from kubesched.api.meta import KubeObject
@@ -30,6 +31,8 @@ Step = tuple[Any, ...]
 
 _SETTLES_WITHIN = 45
 """Seconds, more than any backoff."""
+_LAG = 0.01
+"""Seconds after which a watch shows what happened, if nothing else is said."""
 
 BASE = (
     *("node", "node", "node gone", "pod", "pod", "pods", "pod gone", "terminate"),
@@ -63,8 +66,45 @@ MIXTURES: dict[str, tuple[str, ...]] = {
         *("graceful", "end"),
         *("slice", "device", "gated", "open", "storage class", "volume", "claim", "claim", "stateful", "stateful"),
     ),
+    "namespaces": (
+        *BASE,
+        *("across", "across", "across", "neighbour", "neighbour", "namespace", "namespace"),
+        "relabel",
+    ),
+    "lives": (
+        *BASE,
+        *("anew", "node lost", "port", "port", "tolerate", "strict", "strict", "priority", "graceful", "end"),
+    ),
+    "refusals": (
+        *BASE,
+        *("refuse", "refuse", "refuse", "priority", "priority", "graceful", "end", "slice", "device", "device"),
+        *("nominate", "claim", "stateful", "storage class", "volume"),
+    ),
+    "claims denied": (
+        *BASE,
+        *("device at the door", "device at the door", "device", "device", "slice", "slice", "deny", "deny", "allow"),
+        *("storage class", "volume", "volume", "claim", "claim", "stateful", "stateful at the door", "refuse"),
+    ),
+    "profiles": (*BASE, "frugal", "frugal", "frugal", "priority", "priority", "nominate", "affinity", "spread"),
+    "device owners": (
+        *BASE,
+        *("tainted slice", "tainted slice", "slice gone", "class", "taint rule", "device claim", "device claim"),
+        *("device", "device", "template", "template", "generate", "generate", "release", "release", "claim gone"),
+        "slice",
+    ),
+    "storage owners": (
+        *BASE,
+        *("storage class", "topology", "topology", "volume", "claim", "claim", "immediate", "immediate", "bind now"),
+        *("bind now", "zoned volume", "zoned volume", "csi node", "csi node", "attachment", "driver", "capacity"),
+        *("capacity", "stateful", "stateful", "stateful", "stateful", "storage gone"),
+    ),
+    "changing groups": (
+        *BASE,
+        *("group", "group", "group gone", "group changed", "group changed", "member", "member", "member", "member"),
+        *("member gone", "gated member", "open", "refuse", "priority"),
+    ),
 }
-
+MIXTURES["slow watches"] = (*MIXTURES["all"], "slow watch", "slow watch", "slice", "device")
 
 WAYS = {f"{mode}{loop}": Way(mode == "batched", bool(loop)) for loop in ("", " loop") for mode in ("batched", "parity")}
 
@@ -114,7 +154,7 @@ class SteppedModel:
     def __init__(self, mixture: str, way: Way) -> None:
         self.world = world_of(mixture, way)
         cluster, scheduler = self.world.cluster, self.world.scheduler
-        self.steps = ClusterSteps(
+        self.steps = RareSteps(
             cluster, lambda: cluster.tell(scheduler), _assumed_by(scheduler), beyond_parity=way.batched
         )
         self._decided: list[EntityAttempt] = []
@@ -122,6 +162,7 @@ class SteppedModel:
             **self.steps.verbs,
             **_permit_verbs(self.world.scheduler),
             "graceful": lambda i, a, b: setattr(self.world.cluster, "graceful", bool(i % 2)),
+            "slow watch": lambda i, a, b: None,
             "try": lambda i, a, b: self._try(1 + i % 3),
             "decide": lambda i, a, b: self._try(1, finish=False),
             "finish": lambda i, a, b: self._finish(i % max(1, len(self._decided))),
@@ -134,6 +175,7 @@ class SteppedModel:
 
     def settle(self) -> None:
         """Let time pass until nothing happens any more; nobody is woken by time alone."""
+        self.steps.end_refusals()
         while self._decided:
             self._finish()
         for _ in range(_SETTLES_WITHIN):
@@ -208,26 +250,43 @@ def _let_in(scheduler: Scheduler) -> None:
 
 
 class WatchedCluster(MemoryCluster):
-    """The scheduler hears of a change a moment after it happened. Victims leave and claims are bound by themselves."""
+    """The scheduler hears of a change a moment after it happened. Victims leave and claims are bound by themselves.
+
+    Each kind has a watch of its own, some slower than others.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.steps: ClusterSteps | None = None
+        self.steps: RareSteps | None = None
         self.scheduler: Scheduler | None = None
-        self.lag = 0.01
+        self.lags: dict[type[KubeObject], float] = {}
 
     def put(self, obj: KubeObject) -> None:
         super().put(obj)
-        self._changed()
+        self._changed(type(obj))
 
     def remove(self, obj: KubeObject) -> None:
         super().remove(obj)
-        self._changed()
+        self._changed(type(obj))
 
-    def _changed(self) -> None:
+    def slow_down(self, i: int, a: int, b: int) -> None:
+        """The watch of a kind shows from now on what is a moment old, or seconds."""
+        kinds = list(dict.fromkeys(type(obj) for obj in self.objects.values()))
+        if kinds:
+            self.lags[kinds[i % len(kinds)]] = (0.01, 0.05, 0.4, 2.5)[a % 4]
+
+    def _tell_first(self, kind: type[KubeObject]) -> None:
+        """The next event of one of the watches."""
+        change = next(change for change in self.unseen if isinstance(change.obj, kind))
+        self.unseen.remove(change)
+        self.unseen.appendleft(change)
+        assert self.scheduler is not None
+        self.tell(self.scheduler, 1)
+
+    def _changed(self, kind: type[KubeObject]) -> None:
         loop = asyncio.get_running_loop()
         if self.scheduler is not None and self.steps is not None:
-            loop.call_later(self.lag, self.tell, self.scheduler, 1)
+            loop.call_later(self.lags.get(kind, _LAG), self._tell_first, kind)
             loop.call_later(0.2, self.steps.bind_claims)
             loop.call_later(2.0, self.steps.end_terminating)
 
@@ -252,9 +311,10 @@ async def _run_on_loop(history: Sequence[Step], mixture: str, way: Way) -> Group
     cluster = world.cluster
     assert isinstance(cluster, WatchedCluster)
     cluster.scheduler = world.scheduler
-    cluster.steps = ClusterSteps(cluster, lambda: None, _assumed_by(world.scheduler), beyond_parity=way.batched)
+    cluster.steps = RareSteps(cluster, lambda: None, _assumed_by(world.scheduler), beyond_parity=way.batched)
     verbs = {**cluster.steps.verbs, **_permit_verbs(world.scheduler)}
     verbs["graceful"] = lambda i, a, b: setattr(cluster, "graceful", bool(i % 2))
+    verbs["slow watch"] = cluster.slow_down
     pauses = {"try": (0.0, 0.02, 0.3), "decide": (0.0,), "finish": (0.015,), "wait": (0.5, 1, 3, 12)}
     loop = SchedulingLoop(world.scheduler)
     running = asyncio.create_task(loop.run())
@@ -263,6 +323,7 @@ async def _run_on_loop(history: Sequence[Step], mixture: str, way: Way) -> Group
             await asyncio.sleep(pauses[verb][i % len(pauses[verb])])
         else:
             verbs[verb](i, a, b)
+    cluster.steps.end_refusals()
     for _ in range(_SETTLES_WITHIN):
         await asyncio.sleep(1)
         _let_in(world.scheduler)

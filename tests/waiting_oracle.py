@@ -115,4 +115,9 @@ PARITY_GAPS: dict[str, Gap] = {
 - a pending pod with a nominated node finds another one (`_is_behind_nominee`)
 - InterPodAffinity: a node leaves the domain of pods that avoid the waiting one
 - InterPodAffinity: of several terms of anti-affinity, a pod goes that one of them means
+- InterPodAffinity: a namespace has other labels
+- DynamicResources, VolumeBinding: what was kept for the claims of a pod that is not bound after all
+- VolumeBinding: a CSI driver is gone, or reports no capacity any more, and the pod has claims
+- NodeVolumeLimits: a CSI driver of a node has no limit any more
+- DynamicResources: a slice is gone
 """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.unit.scheduler.group_world import ALL_GATES, GroupWorld
 from tests.unit.scheduler.test_pod_group_turns import MemoryExtender
+from tests.waiting_rare_steps import FRUGAL
 from tests.waiting_steps import CLOSED, DOOR
 
 from kubesched.api.node import Node
@@ -46,10 +47,18 @@ class ClosedNodes(MemoryExtender):
         return Filtered(frozenset(node.name for node in nodes) - refused.keys(), refused, {})
 
 
+FEATURES = {
+    "groups": ALL_GATES,
+    "changing groups": ALL_GATES,
+    "device owners": replace(DEFAULT_FEATURES, device_taint_rules=True),
+}
+
+
 def world_of(mixture: str, way: Way, kind: type[GroupWorld] = GroupWorld) -> GroupWorld:
     return kind(
-        features=ALL_GATES if mixture == "groups" else DEFAULT_FEATURES,
-        plugins=(Doorkeeper,) if mixture == "permit" else (),
+        features=FEATURES.get(mixture, DEFAULT_FEATURES),
+        profiles=((FRUGAL, ("DefaultPreemption", "TaintToleration")),) if mixture == "profiles" else (),
+        plugins=(Doorkeeper,) if mixture in ("permit", "claims denied") else (),
         extenders=[ClosedNodes()] if mixture == "extenders" else (),
         batched=way.batched,
         longest_wait=FOREVER,

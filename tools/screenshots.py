@@ -124,6 +124,7 @@ def views(nodes: int, named: dict[str, str]) -> dict[str, str]:
         "workload": "workloads/store/Deployment/frontend",
         "workload-waiting": "workloads/ml/Job/train",
         "what-if": "what-if",
+        "upgrade": "upgrade",
         "what-if-drain": f"what-if?drain={node_name(0)}",
         "what-if-lose": "what-if?lose=topology.kubernetes.io/zone%3Deu-west-1a",
     }

@@ -214,7 +214,6 @@ _UNWATCHED = (PriorityClass, ResourceClaimTemplate, Workload)
 _WITHOUT_EVENTS = (
     *_UNWATCHED,
     DeviceTaintRule,  # whose changes are changes of slices
-    Namespace,
     PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,

@@ -23,7 +23,7 @@ from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
-_BYTES_KEPT = 64 << 20
+_BYTES_KEPT = 16 << 20
 _BYTES_PER_ANSWER = 4096
 """Bytes that an answer takes beside its column, at most, if its key is an ordinary one."""
 _BYTES_OF_LARGE_KEYS = 1 << 20
@@ -69,7 +69,7 @@ def _all_passing(size: int) -> tuple[Int32, Bool]:
 class ScoreAnswer:
     """The scores of one plugin on all rows; a plain number where all are the same.
 
-    Scores in range are kept in 32 bits: half the memory to go through for every pod.
+    Scores in range are kept in 8 bits, since each kind of pod has its own: to be made wider before they are added up.
     """
 
     __slots__ = ("in_range", "is_signed", "position", "scores")
@@ -79,9 +79,9 @@ class ScoreAnswer:
         self.is_signed = is_signed
         """False if an equivalent pod may get other scores."""
         self.in_range = all_in_range(scores)
-        self.scores: Int64 | Int32 | int = scores
+        self.scores: Any = scores
         if self.in_range and not isinstance(scores, int):
-            self.scores = scores.astype(np.int32)
+            self.scores = scores.astype(np.int8)
 
     def repair(self, rows: list[int], scores: list[int] | int, size: int) -> None:
         if isinstance(self.scores, int):
@@ -194,7 +194,7 @@ class AnswerCache:
                 answer.position = log.position
         if answer is None:
             answer = ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position)
-            self._scores.put(key, answer, self._most(8))
+            self._scores.put(key, answer, self._most(1))
         return answer
 
     def log_of(self, *scopes: Scope) -> ChangeLog[int]:

@@ -85,7 +85,7 @@ class Cycle:
         """The only rows that count; None for all. A group of pods may have to stay in one part of the cluster."""
         self.run_post_filter = True
         """Whether post-filters are asked if no node fits. For the pods of a group that is done for all together."""
-        self._notes: dict[object, Any] = {}
+        self._notes: dict[StateKey[Any], Any] = {}
         self.skipped_filters: frozenset[str] = _NOBODY
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
         self.skipped_scores: frozenset[str] = _NOBODY
@@ -130,6 +130,10 @@ class Cycle:
     def share_notes(self, other: Cycle) -> None:
         """Go on with the notes of an attempt at a pod with the same signature, but for what is noted here already."""
         self._notes = other._notes | self._notes
+
+    def forget_what_decided(self) -> None:
+        """Forget the notes that only filters and scores read."""
+        self._notes = {key: note for key, note in self._notes.items() if not key.is_for_deciding}
 
     def write(self, key: StateKey[T], note: T) -> None:
         """Note something for a later extension point of this attempt."""

@@ -69,6 +69,11 @@ class Decision:
     post_filter_status: Status | None = None
     trace: Trace = field(default_factory=Trace)
 
+    def forget_columns(self) -> None:
+        """The pod has its node. What led there has columns of all nodes, and thousands of pods may wait for writes."""
+        self.trace = Trace()
+        self.cycle.forget_what_decided()
+
     @property
     def found_no_nodes(self) -> bool:
         """Whether there were no nodes to look at."""

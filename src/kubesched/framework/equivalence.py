@@ -29,7 +29,7 @@ from kubesched.state.columns import Bool, Int32
 
 K = TypeVar("K", bound="CachedColumn")
 
-_BYTES_KEPT = 40 << 20
+_BYTES_KEPT = 16 << 20
 _BYTES_PER_CLASS = 8_000
 """What else an equivalence class costs, about: its facts and what plugins derived from them."""
 _BYTES_OF_LARGE_CLASSES = 2 << 20
@@ -97,10 +97,12 @@ BoundScores = tuple[BoundScore, ...]
 class ScoreGroup:
     """Scores that are answered together. Compared by identity, so that it is a cheap key."""
 
-    __slots__ = ("scores", "signature")
+    __slots__ = ("dtype", "scores", "signature")
 
-    def __init__(self, scores: BoundScores) -> None:
+    def __init__(self, scores: BoundScores, dtype: Any) -> None:
+        """The total of all scores of the profile fits into a `dtype`."""
         self.scores = scores
+        self.dtype = dtype
         self.signature = Signature(union_of(bound.plugin.score_reads.pod for bound in scores))
 
 
@@ -142,7 +144,8 @@ class CachedScores(CachedColumn):
         """The total, -1 on rows that do not pass: the best of those that do is found without picking them out first."""
         if passing is not self._passing:
             self._passing = passing
-            self._of_passing = np.where(passing.rows, self.total, np.int32(-1))
+            # All bits are set in -1: this takes a quarter of the time of `where`.
+            self._of_passing = self.total | (passing.rows.view(np.int8) - np.int8(1))
         return self._of_passing
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
@@ -182,7 +185,7 @@ class EquivalenceCache:
     def totals(self, cycle: Cycle, group: ScoreGroup) -> CachedScores | None:
         """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
         key = (group.signature.of(cycle.pod, cycle.facts), group)
-        return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group.scores)
+        return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group)
 
     def _current(self, kept: RecentlyUsed[K], key: Hashable, cycle: Cycle) -> K | None:
         """The cached entry of the key, repaired; None if it has to be made anew."""
@@ -219,6 +222,8 @@ class EquivalenceCache:
                 return None
             if plugin.rejections.has_errors and plugin.rejections.errors_among(answer.ids).any():
                 return None
+            if not answer.rejected_count:
+                continue
             if plugin.filter_reads.cluster is Scope.NODE_OBJECT:
                 by_objects &= answer.passes
             else:
@@ -227,17 +232,17 @@ class EquivalenceCache:
         passes = CachedFilters(by_objects, rows & by_objects, by_pods, log, table.object_changes.position)
         return self._keep(self._passes, key, passes, bytes_per_row=2)
 
-    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: BoundScores) -> CachedScores | None:
+    def _begin_totals(self, key: Hashable, cycle: Cycle, group: ScoreGroup) -> CachedScores | None:
         table = self._state.nodes
-        total: Any = np.zeros(table.size, dtype=np.int32)
+        total: Any = np.zeros(table.size, dtype=group.dtype)
         constant = 0
         by_pods, uncached = [], []
-        for bound in scores:
+        for bound in group.scores:
             answer, score = bound.cached_answer(cycle)
             if bound.plugin.score_reads.cluster is not Scope.NODE_OBJECT:
                 if not answer.in_range or not answer.is_signed:
                     return None
-                total += answer.scores if bound.weight == 1 else answer.scores * bound.weight
+                total += np.multiply(answer.scores, bound.weight, dtype=group.dtype)
                 by_pods.append(bound)
                 continue
             if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE and answer.is_signed:
@@ -246,7 +251,7 @@ class EquivalenceCache:
                 uncached.append(bound)
         log = self._answers.log_of(*(bound.plugin.score_reads.cluster for bound in by_pods))
         totals = CachedScores(total, tuple(by_pods), constant, tuple(uncached), log, table.object_changes.position)
-        return self._keep(self._totals, key, totals, bytes_per_row=8)
+        return self._keep(self._totals, key, totals, bytes_per_row=2 * total.itemsize)
 
 
 def _recently_used() -> RecentlyUsed[Any]:

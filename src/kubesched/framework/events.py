@@ -79,6 +79,7 @@ class Kind(StrEnum):
     RESOURCE_SLICE = KINDS["ResourceSlice"].event
     DEVICE_CLASS = KINDS["DeviceClass"].event
     POD_GROUP = KINDS["PodGroup"].event
+    NAMESPACE = KINDS["Namespace"].event
     ANY = "*"
 
 

@@ -62,7 +62,7 @@ class Nodes:
         return column
 
     def allocatable_of(self, resources: ResourceIds) -> Int64:
-        """What nodes offer of several resources: a column for each, in the order asked for."""
+        """What nodes offer of several resources: a column for each, in the order asked for. Not to be changed."""
         return self._resource_columns(self._table.allocatable, resources)
 
     def requested_of(self, resources: ResourceIds) -> Int64:
@@ -75,6 +75,8 @@ class Nodes:
 
     def _resource_columns(self, columns: Int64, resources: ResourceIds) -> Int64:
         if self.rows is None:
+            if len(resources) == 2 and resources[1] - resources[0] == 1:  # cpu and memory: nothing is copied
+                return columns[resources[0] : resources[0] + 2, : self._table.size]
             return columns[resources, : self._table.size]
         return columns[resources[:, np.newaxis], self.rows]
 

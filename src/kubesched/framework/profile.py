@@ -169,7 +169,7 @@ def _takes_part(plugin: Plugin, point: str) -> bool:
     return isinstance(plugin, _POINTS[point]) and point not in plugin.absent_from
 
 
-_NOT_ASKED_FOR = (*POD_KINDS, Kind.VOLUME_ATTACHMENT, Kind.RESOURCE_SLICE, Kind.ANY)
+_NOT_ASKED_FOR = (*POD_KINDS, Kind.VOLUME_ATTACHMENT, Kind.RESOURCE_SLICE, Kind.NAMESPACE, Kind.ANY)
 
 ANY_EVENT = tuple(Interest(ClusterEvent(kind, Action.ALL)) for kind in Kind if kind not in _NOT_ASKED_FOR)
 """What a plugin that does not say is taken to wait for: kind by kind, for watches are opened by what is asked for."""

@@ -25,6 +25,7 @@ from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.facts import StateKey
 
 _MAX_EXTENDER_SCORE = 10
+_SHORT = 4096
 _EXTENDER_SCALE = MAX_NODE_SCORE // _MAX_EXTENDER_SCORE
 
 Column = Int64 | Int32
@@ -49,7 +50,7 @@ class Best(NamedTuple):
 
     def row(self, drawn: int, nodes: FeasibleNodes) -> int:
         """The row of the drawn one of the best."""
-        position = drawn if self.among == len(self.is_best) else int(self.is_best.nonzero()[0][drawn])
+        position = drawn if self.among == len(self.is_best) else _nth(self.is_best, drawn)
         return position if len(self.is_best) == len(nodes.feasible) else nodes.row(position)
 
     def rows(self, nodes: FeasibleNodes) -> list[int]:
@@ -160,7 +161,9 @@ class ScoreRunner:
         self._calls = {bound: bound_call(bound.name, "Score", partial(self._score, bound)) for bound in self.scores}
         self._answers = answers
         self._equivalence = equivalence
-        self._needs_64_bits = sum(bound.weight for bound in self.scores) * MAX_NODE_SCORE >= 2**31
+        most = sum(bound.weight for bound in self.scores) * MAX_NODE_SCORE
+        self._needs_64_bits = most >= 2**31
+        self._dtype = np.min_scalar_type(-1 - most)  # the smaller, the less to go through for every pod
         self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s.plugin))
         """Scores that look at one node at a time, which are answered together for equivalent pods."""
         self._apart = tuple(score for score in self.scores if score not in self._together)
@@ -228,7 +231,7 @@ class ScoreRunner:
         group = self._groups.get(skipped)
         if group is None:
             asked = tuple(score for score in self._together if score.name not in skipped)
-            group = self._groups[skipped] = ScoreGroup(asked)
+            group = self._groups[skipped] = ScoreGroup(asked, self._dtype)
         return group
 
     def _plan(self, skipped: tuple[str, ...]) -> ScorePlan:
@@ -245,6 +248,8 @@ class ScoreRunner:
         else:
             answer = self._answers.ask_score(plugin, cycle)
             raw, in_range, for_all = answer.scores, answer.in_range, True
+            if in_range and not isinstance(raw, int):
+                raw = raw.astype(np.int32)  # wider than they are kept
         # Normalising, checking the range and explaining are about the nodes that fit.
         if for_all and not isinstance(raw, int) and (plugin.normalizes or not in_range or explain):
             raw, for_all = nodes.take(raw), False
@@ -260,6 +265,16 @@ class ScoreRunner:
             result.add_for_all(weighted)
         else:
             result.add_for_feasible(weighted)
+
+
+def _nth(rows: Bool, n: int) -> int:
+    """The place of a set row, after `n` others: counting halves is ten times as fast as naming all of a long column."""
+    start, end = 0, len(rows)
+    while end - start > _SHORT:
+        middle = (start + end) // 2
+        before = int(np.count_nonzero(rows[start:middle]))
+        start, end, n = (start, middle, n) if n < before else (middle, end, n - before)
+    return start + int(rows[start:end].nonzero()[0][n])
 
 
 def _is_answered_together(plugin: ScorePlugin) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Set
 
 from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import CSIDriver, CSINode, VolumeAttachment
+from kubesched.framework.client import SchedulerMode
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
@@ -43,9 +44,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         self._drivers_may_be_missing = self.context.features.missing_volume_drivers
 
     def events_to_register(self) -> tuple[Interest, ...]:
+        is_batched = self.context.handle.mode is SchedulerMode.BATCHED
         return (
             waits_for(Kind.CSI_NODE, Action.ADD),
             waits_for(Kind.CSI_NODE, Action.UPDATE, _after_csi_node),
+            *((waits_for(Kind.CSI_NODE, Action.UPDATE | Action.DELETE, _after_limit_ended),) if is_batched else ()),
             *waits_for_pods(self.context.features.release, placed=Action.DELETE, placed_hint=_after_pod_left),
             waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_used_claim, CLAIMS),
             waits_for(Kind.VOLUME_ATTACHMENT, Action.DELETE, _after_detaching),
@@ -132,6 +135,16 @@ def _after_csi_node(pod: Pod, old: CSINode, new: CSINode, state: ClusterState) -
     """A driver, whichever, may attach more than before."""
     before, after = _limits(old), _limits(new)
     return queue_if(any(limit > before.get(driver, 0) for driver, limit in after.items()))
+
+
+def _after_limit_ended(pod: Pod, old: CSINode, new: CSINode | None, state: ClusterState) -> Hint:
+    """A driver of a node has no limit any more. kube-scheduler takes that for none at all."""
+    return queue_if(not _limited(old) <= (set() if new is None else _limited(new)))
+
+
+def _limited(csi_node: CSINode) -> set[str]:
+    drivers = csi_node.spec.drivers
+    return {driver.name for driver in drivers if driver.allocatable and driver.allocatable.count is not None}
 
 
 def _limits(csi_node: CSINode) -> dict[str, int]:

@@ -30,6 +30,7 @@ from kubesched.scheduler.attempt.attempt import (
     Done,
     Failed,
     Paused,
+    WaitingOnPermit,
 )
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle
 from kubesched.scheduler.attempt.failures import FailureReporter
@@ -150,7 +151,7 @@ class Scheduler:
             return
         if attempt.ran_out is not None:
             self._count_expense(attempt.ran_out, "given up")
-        self.listeners.decided(attempt)
+        self._tell_decided(attempt)
 
     def _decide_group(self, attempt: GroupAttempt) -> None:
         assert self._groups is not None
@@ -165,7 +166,12 @@ class Scheduler:
         attempt.seconds = self.listeners.stopwatch() - before if self.listeners else 0.0
         self.listeners.group_decided(attempt)
         for pod_attempt in attempt.attempts:
-            self.listeners.decided(pod_attempt)
+            self._tell_decided(pod_attempt)
+
+    def _tell_decided(self, attempt: Attempt) -> None:
+        self.listeners.decided(attempt)
+        if isinstance(attempt.state, Assumed | WaitingOnPermit):
+            attempt.state.decision.forget_columns()
 
     def _count_expense(self, expense: Expense, result: str) -> None:
         self.listeners.counted(_BUDGET_EXCEEDED, (*expense, result))

@@ -38,13 +38,15 @@ _TERM_KINDS: tuple[TermKind, ...] = get_args(TermKind)
 class StateKey(Generic[T]):
     """The key of something of type T in the notes of an attempt (`Cycle`) or on the facts of a pod.
 
-    Compared by identity; the name is for messages.
+    Compared by identity; the name is for messages. A note that only filters and scores read is forgotten when the pod
+    has a node.
     """
 
-    __slots__ = ("name",)
+    __slots__ = ("is_for_deciding", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, is_for_deciding: bool = False) -> None:
         self.name = name
+        self.is_for_deciding = is_for_deciding
 
 
 class Term(NamedTuple):

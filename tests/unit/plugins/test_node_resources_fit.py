@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.builders import Json, make_cluster, make_engine, profile_of
 from tests.reading import rejections, scores_of, statuses
 
 from kubesched.api.pod import ResourceRequirements
+from kubesched.config.args import ScoringStrategy
 from kubesched.config.features import Features
 from kubesched.framework.decision import Decision
 from kubesched.framework.status import Code
+from kubesched.plugins.node_resources.strategies import strategy
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 GPU = "nvidia.com/gpu"
@@ -95,3 +100,21 @@ def test_a_resize_at_pod_level_counts_for_nothing_where_the_gate_is_closed() -> 
     assert not make_engine(make_cluster(make_node("n1"), shrinking)).decide(small).node
     off = Features(pod_level_resize=False)
     assert make_engine(make_cluster(make_node("n1"), shrinking, features=off)).decide(small).node == "n1"
+
+
+@given(
+    amounts=st.lists(st.tuples(st.integers(1, 2**50), st.integers(0, 100), st.integers(-2, 2)), min_size=2, max_size=2),
+    weights=st.tuples(st.integers(1, 100), st.integers(1, 100)),
+    kind=st.sampled_from(["LeastAllocated", "MostAllocated"]),
+)
+def test_a_percentage_is_never_rounded_up(
+    amounts: list[tuple[int, int, int]], weights: tuple[int, int], kind: str
+) -> None:
+    """However near it comes to the next whole number."""
+    offered = [offer for offer, _, _ in amounts]
+    used = [max(0, offer * percent // 100 + more) for offer, percent, more in amounts]
+    used_column, offered_column = (np.array([[amount] for amount in each]) for each in (used, offered))
+    score = strategy(ScoringStrategy(kind)).columns(used_column, offered_column, np.array(weights))
+    parts = [max(0, offer - use) if kind == "LeastAllocated" else min(use, offer) for use, offer in zip(used, offered)]
+    percents = [part * 100 // offer for part, offer in zip(parts, offered)]
+    assert score.tolist() == [sum(w * p for w, p in zip(weights, percents)) // sum(weights)]

@@ -13,7 +13,9 @@ from tests.waiting_world import FOREVER, Doorkeeper
 from kubesched.api.affinity import PodAffinityTerm
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
-from kubesched.api.storage import StorageClass
+from kubesched.api.storage import (
+    StorageClass,
+)
 from kubesched.api.well_known import ZONE
 from kubesched.api.workloads import Namespace
 from kubesched.framework.events import ClusterEvent

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.scheduler.group_world import GroupWorld
+from tests.unit.scheduler.test_pod_group_turns import MemoryExtender
 from tests.unit.scheduler.world import World, names, pop_pod
 
-from kubesched.api.pod import PodCondition
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.config.features import DEFAULT_FEATURES
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.extender import Filtered
 from kubesched.framework.nodes import NodeView
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Status, unschedulable
@@ -246,6 +252,41 @@ def test_pods_are_not_spared_where_a_plugin_tells_equal_ones_apart() -> None:
     world.see(make_node("n2").capacity(cpu="8", pods=10))
     assert [world.tried().queued.pod.name for _ in range(3)] == ["a", "b", "c"]
     assert "c" not in names(world.queue.unschedulable())
+
+
+class OnlyForC(MemoryExtender):
+    """Judges pods by their names; it has no use for any of them before it is open."""
+
+    is_open = False
+
+    async def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
+        here = frozenset(node.name for node in nodes) if self.is_open and pod.name == "c" else frozenset()
+        return Filtered(here, {node.name: "not yours" for node in nodes if node.name not in here}, {})
+
+
+def test_pods_are_not_spared_where_an_extender_tells_equal_ones_apart() -> None:
+    extender = OnlyForC()
+    world = GroupWorld(
+        make_node("n1").capacity(cpu="8"),
+        *map(replica, "abc"),
+        features=DEFAULT_FEATURES,
+        extenders=[extender],
+        batched=True,
+    )
+    world.try_all()
+    world.pass_seconds(20)
+    extender.is_open = True
+    world.see(make_node("n1").capacity(cpu="9"))
+    world.try_all()
+    assert world.bound() == ["c"]
+
+
+def test_pods_that_a_plugin_tells_apart_are_each_told_what_it_says() -> None:
+    world = world_of_rested(*map(replica, "ab"), plugins=(ByName,))
+    world.cluster.notes.clear()
+    world.see(make_node("n2").capacity(cpu="8", pods=10))
+    tried_names(world)
+    assert set(world.cluster.notes) == {"FailedScheduling a", "FailedScheduling b"}
 
 
 class LetsAllPass(FilterPlugin):

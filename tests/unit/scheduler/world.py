@@ -35,11 +35,15 @@ class World:
         *objects: PodBuilder | NodeBuilder | KubeObject,
         features: config.Features = DEFAULT_FEATURES,
         plugins: tuple[type[Plugin], ...] = (),
+        profiles: tuple[tuple[str, tuple[str, ...]], ...] = (),
         extenders: Sequence[Extender] = (),
         batched: bool = False,
         **settings: Any,
     ) -> None:
-        """Plugins are those besides the ones in tree; settings are those of the scheduler."""
+        """Plugins are those besides the ones in tree; settings are those of the scheduler.
+
+        Profiles are those besides the default one, each with the plugins that it does without.
+        """
         self.now = 0.0
         self.cluster = self.cluster_type()
         self.scheduler = build_scheduler(
@@ -50,7 +54,7 @@ class World:
                 mode=SchedulerMode.BATCHED if batched else SchedulerMode.PARITY,
                 **settings,
             ),
-            _configuration(features, plugins),
+            _configuration(features, plugins, profiles),
             self.cluster,
             Registry((*IN_TREE, *plugins)),
             extenders=extenders,
@@ -104,12 +108,20 @@ class World:
 
 
 @cache
-def _configuration(features: config.Features, more: tuple[type[Plugin], ...]) -> config.SchedulerConfiguration:
+def _configuration(
+    features: config.Features, more: tuple[type[Plugin], ...], profiles: tuple[tuple[str, tuple[str, ...]], ...]
+) -> config.SchedulerConfiguration:
     enabled = [{"name": plugin.name} for plugin in more]
     plain = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+        "profiles": [
+            {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": enabled}}},
+            *(
+                {"schedulerName": name, "plugins": {"multiPoint": {"disabled": [{"name": one} for one in without]}}}
+                for name, without in profiles
+            ),
+        ],
     }
     return config.from_plain(plain, features=features)
 

@@ -13,7 +13,8 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.plugins.shared.devices.answers import ClusterDevices
-from kubesched.plugins.shared.hinting import queue_if, waits_for, waits_for_pods
+from kubesched.plugins.shared.devices.extended_resources import extended_resources_of, is_served
+from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for, waits_for_pods
 from kubesched.state.cluster import ClusterState
 
 
@@ -92,14 +93,22 @@ def request_rejection(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 
 
-def interests(release: Release) -> tuple[Interest, ...]:
+def interests(release: Release, *, is_batched: bool) -> tuple[Interest, ...]:
+    """What kube-scheduler has `overlooked` wakes pods in BATCHED mode alone."""
+    overlooked = Action.DELETE if is_batched else Action(0)
     claims = _NEW_OR_CHANGED | Action.DELETE if release.deleted_claims_heard else _NEW_OR_CHANGED
     return (
         waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
         waits_for(Kind.RESOURCE_CLAIM, claims, after_claim, Lookup(_claims_named, _claim_brought)),
-        *waits_for_pods(release, own=Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, own_hint=after_own_change),
+        *waits_for_pods(
+            release,
+            placed=overlooked,
+            placed_hint=after_giving_back,
+            own=Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+            own_hint=after_own_change,
+        ),
         waits_for(Kind.DEVICE_CLASS, _NEW_OR_CHANGED),
-        waits_for(Kind.RESOURCE_SLICE, _NEW_OR_CHANGED),
+        waits_for(Kind.RESOURCE_SLICE, _NEW_OR_CHANGED | overlooked),
     )
 
 
@@ -118,11 +127,21 @@ def after_claim(pod: Pod, old: ResourceClaim | None, new: ResourceClaim | None, 
     return queue_if(old is None or old.status != new.status)
 
 
+def after_giving_back(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
+    """A pod is not bound after all: what was kept for its claims was never written to them, so they do not change."""
+    if not has_node(old):
+        return Hint.SKIP
+    claims = (state.objects.get(ResourceClaim, key) for key in _claims_named(old, state))
+    if any(claim is not None and claim.status.allocation is None for claim in claims):
+        return Hint.QUEUE
+    return queue_if(any(is_served(name, state) for name in extended_resources_of(state.facts(old))))
+
+
 def _gave_back_devices(old: ResourceClaim | None, new: ResourceClaim) -> bool:
     return old is not None and old.status.allocation is not None and new.status.allocation is None
 
 
-def _claims_named(pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+def _claims_named(pod: Pod, state: ClusterState) -> Iterator[str]:
     """The claims of the pod by key, as far as they have a name yet. A pod with claims waits by itself."""
     made = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
     named = (entry.resource_claim_name for entry in pod.spec.resource_claims)

@@ -115,7 +115,7 @@ class DynamicResources(
         self._no_help = unschedulable() if features.release.quiet_claims else STILL_NOT_SCHEDULABLE
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return interests(self.context.features.release)
+        return interests(self.context.features.release, is_batched=self.context.handle.mode is SchedulerMode.BATCHED)
 
     # -- before any node ----------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import Requirement
+from kubesched.api.workloads import Namespace
 from kubesched.framework.events import Hint, Lookup
 from kubesched.plugins.inter_pod_affinity.neighbours import means
 from kubesched.plugins.shared.hinting import has_node, queue_if
@@ -118,6 +119,18 @@ def after_domain(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> 
     facts, changed = state.facts(pod), _changed_labels(old, new)
     meant = state.matches.existing_terms_matching(facts, state.namespace_labels(facts.namespace), changed)
     return queue_if(any(matched.like.kind == _FAR for matched in meant))
+
+
+def after_namespace(pod: Pod, old: Namespace | None, new: Namespace | None, state: ClusterState) -> Hint:
+    """A namespace has other labels: terms look into it that did not, or do so no more. kube-scheduler overlooks it."""
+    before, after = ({} if one is None else one.metadata.labels for one in (old, new))
+    if before == after:
+        return Hint.SKIP
+    if pod.namespace in (each.name for each in (old, new) if each is not None):  # others may avoid the pod no longer
+        return Hint.QUEUE
+    facts = state.facts(pod)
+    selectors = (term.namespace_selector for kind in (_NEAR, _FAR) for term in facts.terms_of(kind))
+    return queue_if(any(selector.matches(before) != selector.matches(after) for selector in selectors))
 
 
 def _changed_labels(old: Node, new: Node) -> list[str]:

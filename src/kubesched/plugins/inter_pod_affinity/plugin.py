@@ -21,6 +21,7 @@ from kubesched.plugins.inter_pod_affinity.hints import (
     DOMAINS,
     CompanyHints,
     after_domain,
+    after_namespace,
     after_node,
 )
 from kubesched.plugins.inter_pod_affinity.in_the_way import rejection_in_words
@@ -39,8 +40,8 @@ AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 
-_NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity")
-_TOPOLOGIES = StateKey[list[tuple[str, Int64]]]("PreScoreInterPodAffinity")
+_NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity", is_for_deciding=True)
+_TOPOLOGIES = StateKey[list[tuple[str, Int64]]]("PreScoreInterPodAffinity", is_for_deciding=True)
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PodAffinityAdvice):
@@ -62,7 +63,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         any_unwanted = release.any_unwanted_company or is_batched
         hints = CompanyHints(any_unwanted=any_unwanted, knows_namespaces=is_batched)
         of_nodes = Action.ADD | Action.UPDATE_NODE_LABEL
-        overlooked = (waits_for(Kind.NODE, of_nodes, after_domain, AVOIDED_DOMAINS),) if is_batched else ()
+        overlooked = (
+            waits_for(Kind.NODE, of_nodes, after_domain, AVOIDED_DOMAINS),
+            waits_for(Kind.NAMESPACE, Action.ADD | Action.UPDATE | Action.DELETE, after_namespace),
+        )
         return (
             *waits_for_pods(
                 release,
@@ -72,7 +76,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 own=Action.UPDATE_POD_LABEL,
             ),
             waits_for(Kind.NODE, of_nodes, after_node, DOMAINS),
-            *overlooked,
+            *(overlooked if is_batched else ()),
         )
 
     # -- filter -------------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ class Allocation:
             served_by = nodes.state.companion(ServedResources).class_of(name)
             if served_by is not None:
                 count = nodes.state.companion(DeviceCounts).of(served_by)
-                by_devices = offered[i] == 0
+                used, offered, by_devices = used.copy(), offered.copy(), offered[i] == 0
                 offered[i] = np.where(by_devices, nodes.take(count.capacity), offered[i])
                 used[i] = np.where(by_devices, nodes.take(count.in_use), used[i])
         return ResourceUse(used, offered)

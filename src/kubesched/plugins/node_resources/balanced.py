@@ -86,8 +86,7 @@ def _evenness(used: Int64, offered: Int64) -> Int64:
     """100 less the standard deviation of the fractions in use, of the resources that the node offers."""
     if len(offered) == 2 and offered.all():
         # The usual case, twice for each new kind of pod: in few columns, each of them used again.
-        fractions = used / offered
-        np.minimum(fractions, 1.0, out=fractions)
+        fractions = np.minimum(used, offered) / offered
         deviation = fractions[0]
         deviation -= fractions[1]
         deviation *= 0.5

@@ -55,8 +55,8 @@ _PODS = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
 _OWN = Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
 _NODES = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
 
-_DOMAINS = StateKey[list[Domains]]("PodTopologySpread")
-_CELLS = StateKey[Cells]("PreScorePodTopologySpread")
+_DOMAINS = StateKey[list[Domains]]("PodTopologySpread", is_for_deciding=True)
+_CELLS = StateKey[Cells]("PreScorePodTopologySpread", is_for_deciding=True)
 _HARD, _SOFT = (
     StateKey[CachedNodes]("nodes that hard constraints count"),
     StateKey[CachedNodes]("nodes that soft ones count"),

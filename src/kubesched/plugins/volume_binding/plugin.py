@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.api.pod import Pod
-from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from kubesched.api.well_known import MIGRATED_PLUGINS
 from kubesched.config.args import VolumeBindingArgs
-from kubesched.framework.client import ClientError
+from kubesched.framework.client import ClientError, SchedulerMode
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
@@ -24,8 +24,8 @@ from kubesched.framework.plugin import (
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, error, unresolvable
 from kubesched.plugins.advice.volumes import VolumeAdvice
-from kubesched.plugins.shared.hinting import CLAIMS, after_used_claim, queue_if, waits_for
-from kubesched.plugins.shared.volume_claims import claims_used
+from kubesched.plugins.shared.hinting import CLAIMS, after_used_claim, has_node, queue_if, waits_for, waits_for_pods
+from kubesched.plugins.shared.volume_claims import claims_used, is_bound
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.provisioning import largest_volume
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
@@ -67,6 +67,10 @@ class VolumeBinding(
         self.bind_within = float((args or VolumeBindingArgs()).bind_timeout_seconds)
 
     def events_to_register(self) -> tuple[Interest, ...]:
+        overlooked = (
+            *waits_for_pods(self.context.features.release, placed=Action.DELETE, placed_hint=after_giving_back),
+            waits_for(Kind.CSI_DRIVER, Action.UPDATE | Action.DELETE, after_capacity_ceased_to_matter),
+        )
         return (
             waits_for(Kind.STORAGE_CLASS, _NEW_OR_CHANGED, after_class),
             waits_for(Kind.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, after_used_claim, CLAIMS),
@@ -75,6 +79,7 @@ class VolumeBinding(
             waits_for(Kind.CSI_NODE, _NEW_OR_CHANGED, after_csi_node),
             waits_for(Kind.CSI_DRIVER, Action.UPDATE, after_driver),
             waits_for(Kind.CSI_STORAGE_CAPACITY, _NEW_OR_CHANGED, after_capacity),
+            *(overlooked if self.context.handle.mode is SchedulerMode.BATCHED else ()),
         )
 
     # -- where volumes are --------------------------------------------------------------------------------------------
@@ -203,6 +208,17 @@ def after_driver(pod: Pod, old: CSIDriver, new: CSIDriver, state: ClusterState) 
 def after_capacity(pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity, state: ClusterState) -> Hint:
     """There is a new report, or room for a larger volume than before."""
     return queue_if(old is None or largest_volume(new) > largest_volume(old))
+
+
+def after_giving_back(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
+    """A pod is not bound after all: volumes that were kept for its claims are free. kube-scheduler overlooks it."""
+    claims = (state.objects.get(PersistentVolumeClaim, use.name, old.namespace) for use in claims_used(old))
+    return queue_if(has_node(old) and any(claim is not None and not is_bound(claim) for claim in claims))
+
+
+def after_capacity_ceased_to_matter(pod: Pod, old: CSIDriver, new: CSIDriver | None, state: ClusterState) -> Hint:
+    """As `after_driver`, for claims, too, and for drivers that are gone. kube-scheduler overlooks these."""
+    return queue_if(bool(old.spec.storage_capacity) and (new is None or not new.spec.storage_capacity))
 
 
 def _migrated(csi_node: CSINode) -> str:

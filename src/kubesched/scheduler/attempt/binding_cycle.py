@@ -14,7 +14,7 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.decision import Decision, Trace
+from kubesched.framework.decision import Decision
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
@@ -143,7 +143,6 @@ class BindingCycle:
         answer = plugin.pre_bind(cycle, decision.pod, decision.node)
         if isawaitable(answer):
             self.pre_binding.begin(decision.pod, plugin.name)
-            decision.trace = Trace()  # it holds columns of all nodes, and thousands of pods may wait here
             answer = await answer
         status: Status | None = answer
         return status

@@ -26,7 +26,7 @@ from kubesched.framework.budget import UNLIMITED, Budget, Expense, TurnOverError
 from kubesched.plugins.shared.devices.capacity import Amounts, CapacityError, CapacityRules, amounts_taken
 from kubesched.plugins.shared.devices.device_equivalence import DeviceEquivalence
 from kubesched.plugins.shared.devices.device_kinds import DeviceFrame, DeviceKind
-from kubesched.plugins.shared.devices.selecting import DeviceSelection, Selectors
+from kubesched.plugins.shared.devices.selecting import CompiledExpressions, DeviceSelection, Selectors
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
@@ -49,8 +49,8 @@ _STEPS_BETWEEN_LOOKS = 64
 _EVALUATIONS_BETWEEN_LOOKS = 4
 _STEPS_IN_VAIN = 10_000
 _MOST_SELECTED = 1 << 13
-_BYTES_PER_CHARACTER, _BYTES_PER_DEVICE = 20, 100
-"""What expressions take when they are compiled, and what is known about one device."""
+_BYTES_PER_REQUEST, _BYTES_PER_DEVICE = 2500, 100
+"""What a request takes, and what is known about one device."""
 _DEVICES = Expense("DynamicResources", "the devices of its claims")
 
 
@@ -93,6 +93,11 @@ class SearchTime:
         if self._evaluations % _EVALUATIONS_BETWEEN_LOOKS == 0:
             self.look()
 
+    def judged_by_one(self) -> None:
+        """One of the selectors was compiled again, and has been evaluated for a device. The answer is kept."""
+        self._has_progressed = True
+        self.look()
+
     def prepared(self) -> None:
         """A selector has been compiled, or the devices of a node collected. There is no search yet to be given up."""
         self.fruitless = 0
@@ -126,6 +131,7 @@ class RequestDemand:
         *,
         claim: int,
         features: Features,
+        compiled: CompiledExpressions,
     ) -> None:
         self.request = request
         self.alternative = asked.name if isinstance(asked, DeviceSubRequest) else ""
@@ -137,6 +143,9 @@ class RequestDemand:
         self.count = asked.count
         self.has_admin_access = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
         self.selection = selection
+        self._compiled = compiled
+        self._judged = -1, 0
+        """A number whose devices are being judged, and how many of the selectors hold for them."""
         self.is_refused = bool(asked.derived_attributes) and features.release.derived_attributes_refused
         """Whether it asks for what only a feature has that is off."""
         wants_some = features.device_capacity and asked.capacity
@@ -151,7 +160,7 @@ class RequestDemand:
         """Whether the selectors of class and request choose devices of this number. AllocationError if they break."""
         answer = self.selected.get(number)
         if answer is None:
-            answer = self.selection.judge(kind, time.look)
+            answer = self._judge(kind, number, time)
             if len(self.selected) >= _MOST_SELECTED:
                 self.selected.clear()
             self.selected[number] = answer
@@ -159,6 +168,23 @@ class RequestDemand:
         if isinstance(answer, str):
             raise AllocationError(answer, claim=self.claim, spot=spot)
         return answer
+
+    def _judge(self, kind: DeviceKind, number: int, time: SearchTime) -> bool | str:
+        """As `DeviceSelection.judge`. Expressions that have to be compiled again may take more than a turn."""
+        selection = self.selection
+        seen = selection.seen(kind)
+        which, begun = self._judged
+        for position in range(begun if which == number else 0, len(selection.expressions)):
+            expression = selection.expressions[position]
+            if is_new := not expression.is_compiled:
+                self._compiled.compile(expression)
+            answer = selection.judge_by(position, seen, time.look)
+            if answer is not True:
+                return answer
+            if is_new:
+                self._judged = number, position + 1
+                time.judged_by_one()
+        return True
 
     def amounts(self, kind: DeviceKind, spot: int = 0, device: str = "{device}") -> Amounts | str:
         """What is taken of the capacities of such a device; or why it is not enough.
@@ -214,16 +240,18 @@ class Demand:
         """A mistake in the claims or classes themselves, for every node; None if there is none."""
         self.claims: tuple[ClaimDemand, ...] = ()
         self.likeness = DeviceEquivalence(None)
+        self._compiled = CompiledExpressions()
         try:
             self.claims = tuple(
                 ClaimDemand(
                     spec,
-                    tuple(_wanted(request, i, classes, selectors, features) for request in spec.devices.requests),
+                    tuple(self._wanted(request, i, classes, selectors) for request in spec.devices.requests),
                 )
                 for i, spec in enumerate(specs)
             )
         except AllocationError as error:
             self.fault = error
+        self._uncompiled = [expression for wanted in self.requests for expression in wanted.selection.expressions]
 
     @property
     def requests(self) -> Iterator[RequestDemand]:
@@ -246,20 +274,19 @@ class Demand:
 
     @property
     def size(self) -> int:
-        """Bytes, about: what its expressions take when they are compiled, and what is known about devices."""
-        return sum(
-            _BYTES_PER_DEVICE * len(wanted.selected)
-            + _BYTES_PER_CHARACTER * sum(len(expression.text) for expression in wanted.selection.expressions)
+        """Bytes, about: its expressions, as they are written and compiled, and what is known about devices."""
+        return self._compiled.size + sum(
+            _BYTES_PER_REQUEST
+            + _BYTES_PER_DEVICE * len(wanted.selected)
+            + sum(len(one.text) for one in wanted.selection.expressions)
             for wanted in self.requests
         )
 
     def compile(self, time: SearchTime) -> None:
-        """Compile its expressions. TurnOverError if that takes long; what is compiled stays so."""
-        for wanted in self.requests:
-            for expression in wanted.selection.expressions:
-                if not expression.is_compiled:
-                    expression.compile()
-                    time.prepared()
+        """Compile its expressions. TurnOverError if that takes long; what was compiled is known from then on."""
+        while self._uncompiled:
+            self._compiled.compile(self._uncompiled.pop())
+            time.prepared()
 
     @property
     def names(self) -> Names | None:
@@ -275,35 +302,33 @@ class Demand:
             names |= selected_by
         return frozenset(names)
 
-
-def _wanted(
-    request: DeviceRequest,
-    claim: int,
-    classes: Mapping[str, DeviceClass],
-    selectors: Selectors,
-    features: Features,
-) -> tuple[RequestDemand, ...]:
-    alternatives = request.first_available or ((request.exactly,) if request.exactly is not None else ())
-    if not features.device_capacity and not features.has_plain_devices:
-        _refuse_capacity(request, alternatives, claim)
-    made: list[RequestDemand] = []
-    for asked in alternatives:
-        name = asked.name if isinstance(asked, DeviceSubRequest) else request.name
-        where = f"claim {{claim}}, request {escaped(name)}"
-        for number, selector in enumerate(asked.selectors):
-            if selector.cel is None:
-                words = f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
+    def _wanted(
+        self, request: DeviceRequest, claim: int, classes: Mapping[str, DeviceClass], selectors: Selectors
+    ) -> tuple[RequestDemand, ...]:
+        features = self.features
+        alternatives = request.first_available or ((request.exactly,) if request.exactly is not None else ())
+        if not features.device_capacity and not features.has_plain_devices:
+            _refuse_capacity(request, alternatives, claim)
+        made: list[RequestDemand] = []
+        for asked in alternatives:
+            name = asked.name if isinstance(asked, DeviceSubRequest) else request.name
+            where = f"claim {{claim}}, request {escaped(name)}"
+            for number, selector in enumerate(asked.selectors):
+                if selector.cel is None:
+                    words = f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
+                    raise AllocationError(words, claim=claim)
+            found = classes.get(asked.device_class_name)
+            if found is None:
+                class_name = escaped(asked.device_class_name)
+                words = f'{where}: could not retrieve device class {class_name}: deviceclass "{class_name}" not found'
                 raise AllocationError(words, claim=claim)
-        found = classes.get(asked.device_class_name)
-        if found is None:
-            class_name = escaped(asked.device_class_name)
-            words = f'{where}: could not retrieve device class {class_name}: deviceclass "{class_name}" not found'
-            raise AllocationError(words, claim=claim)
-        if asked.allocation_mode not in (EXACT_COUNT, ALL_DEVICES):
-            raise AllocationError(f"{where}: unsupported count mode {escaped(asked.allocation_mode)}", claim=claim)
-        selection = selectors.of(found, asked.selectors)
-        made.append(RequestDemand(request.name, asked, selection, claim=claim, features=features))
-    return tuple(made)
+            if asked.allocation_mode not in (EXACT_COUNT, ALL_DEVICES):
+                raise AllocationError(f"{where}: unsupported count mode {escaped(asked.allocation_mode)}", claim=claim)
+            selection = selectors.of(found, asked.selectors)
+            made.append(
+                RequestDemand(request.name, asked, selection, claim=claim, features=features, compiled=self._compiled)
+            )
+        return tuple(made)
 
 
 def _refuse_capacity(

@@ -41,10 +41,11 @@ class ServedResources:
 def extended_resources(cycle: Cycle) -> frozenset[str]:
     """The extended resources that the pod asks for; worked out once per equivalence class."""
     facts = cycle.shared_facts
-    return facts.derived(_extended_resources_of, facts)
+    return facts.derived(extended_resources_of, facts)
 
 
-def _extended_resources_of(facts: PodFacts) -> frozenset[str]:
+def extended_resources_of(facts: PodFacts) -> frozenset[str]:
+    """The extended resources that pods with these facts ask for."""
     return frozenset(name for name, amount, _ in facts.amounts if amount and may_be_served(name))
 
 

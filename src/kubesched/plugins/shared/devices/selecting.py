@@ -28,6 +28,10 @@ _HINT = (
 )
 
 
+MOST_COMPILED = 2 << 20
+"""Bytes, of the expressions of one demand. More than that are compiled again whenever they are asked."""
+
+
 class Expression:
     """One expression. It is compiled when it is first needed, which takes its time."""
 
@@ -38,24 +42,38 @@ class Expression:
         self.fault = ""
         """Why it cannot be compiled."""
         self._selector: CompiledSelector | None = None
+        self._names: Names | None = frozenset()
+        self._was_compiled = False
 
     @property
     def is_compiled(self) -> bool:
         return self._selector is not None or bool(self.fault)
 
     @property
+    def size(self) -> int:
+        """Bytes, at most, of what it is compiled to."""
+        return 0 if self._selector is None else self._selector.size
+
+    @property
     def names(self) -> Names | None:
         """The attributes it can depend on; None for any."""
-        self.compile()
-        return frozenset() if self._selector is None else self._selector.names
+        if not self._was_compiled:
+            self.compile()
+        return self._names
 
     def compile(self) -> None:
         if self.is_compiled:
             return
+        self._was_compiled = True
         try:
             self._selector = compile_selector(self.text, with_lists=self._knows_lists)
+            self._names = self._selector.names
         except CompileError as error:
             self.fault = str(error)
+
+    def forget(self) -> None:
+        """Give back the bytes. What it depends on stays known."""
+        self._selector = None
 
     def judge(self, device: CelDevice, interrupt: Interrupt | None = None) -> bool | str:
         """Whether it holds for a device, or what broke. If that takes long, `interrupt` is called meanwhile."""
@@ -67,6 +85,24 @@ class Expression:
         except CelError as error:
             is_explained = self._explains and "no such key:" in str(error)
             return f"{error}{_HINT}" if is_explained else str(error)
+
+
+class CompiledExpressions:
+    """What expressions of one demand are compiled to, the last of them within a limit of bytes."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[Expression, int] = {}
+        self.size = 0
+
+    def compile(self, expression: Expression) -> None:
+        """Have it compiled, and forget those that were compiled first, should they be too many."""
+        expression.compile()
+        self.size += expression.size - self._sizes.pop(expression, 0)
+        self._sizes[expression] = expression.size
+        while self.size > MOST_COMPILED and len(self._sizes) > 1:
+            first = next(iter(self._sizes))
+            self.size -= self._sizes.pop(first)
+            first.forget()
 
 
 class DeviceSelection:
@@ -81,14 +117,11 @@ class DeviceSelection:
     ) -> None:
         self._knows_lists = release.list_attributes_seen
         self._device = " on device {device}" if release.cel_errors_explained else ""
+        self.expressions = (*of_class, *of_request)
         self._parts = (
             *((f"class {class_name}: selector #{i}", expression) for i, expression in enumerate(of_class)),
             *((f"claim {{claim}}: selector #{i}", expression) for i, expression in enumerate(of_request)),
         )
-
-    @property
-    def expressions(self) -> list[Expression]:
-        return [expression for _, expression in self._parts]
 
     @property
     def names(self) -> Names | None:
@@ -102,19 +135,27 @@ class DeviceSelection:
 
     def judge(self, kind: DeviceKind, interrupt: Interrupt | None = None) -> bool | str:
         """Whether such devices are selected, or what broke, with {claim} and {device} where those are named."""
-        seen = _as_cel_sees(kind, with_lists=self._knows_lists)
-        for where, expression in self._parts:
-            answer = expression.judge(seen, interrupt)
-            if answer is False:
-                return False
-            if answer is not True:
-                device = "" if expression.fault else self._device
-                return f"{where}{device}: {answer.replace('{', '{{').replace('}', '}}')}"
-        return True
+        seen = self.seen(kind)
+        return next(
+            (answer for i in range(len(self._parts)) if (answer := self.judge_by(i, seen, interrupt)) is not True), True
+        )
+
+    def seen(self, kind: DeviceKind) -> CelDevice:
+        """Such devices as expressions see them."""
+        return _as_cel_sees(kind, with_lists=self._knows_lists)
+
+    def judge_by(self, position: int, seen: CelDevice, interrupt: Interrupt | None = None) -> bool | str:
+        """As `judge`, by one of the selectors alone."""
+        where, expression = self._parts[position]
+        answer = expression.judge(seen, interrupt)
+        if isinstance(answer, bool):
+            return answer
+        device = "" if expression.fault else self._device
+        return f"{where}{device}: {answer.replace('{', '{{').replace('}', '}}')}"
 
     def refusal(self, kind: DeviceKind) -> tuple[str, str] | None:
         """The first selector that does not hold: where it stands, and its text."""
-        seen = _as_cel_sees(kind, with_lists=self._knows_lists)
+        seen = self.seen(kind)
         for where, expression in self._parts:
             if expression.judge(seen) is not True:
                 return where, expression.text
