@@ -85,7 +85,7 @@ def living(driver: WebDriver, folder: Path) -> None:
         time.sleep(STORY)
         for look_of in looks(driver):
             page = Page(driver, server)
-            for view in ("overview", "pending", "queue", "nodes/node-a1"):
+            for view in ("overview", "pending", "queue", "upgrade", "nodes/node-a1"):
                 shoot(page, f"#/{view}", folder / f"batch-{view.replace('/', '-')}-{look_of}.png")
     with in_background(page_of_shadow()) as (server, _):
         for look_of in looks(driver):

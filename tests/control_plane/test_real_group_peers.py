@@ -13,7 +13,7 @@ from bench.peer.schedulers import KUBE_SCHEDULER, Scheduler
 from tests.control_plane.conftest import StartKubesched
 from tests.control_plane.group_plane import API, FLAG, GATES, RealStage
 from tests.control_plane.real_cluster import RealCluster
-from tests.group_scenarios.stage import RACK
+from tests.group_scenarios.stage import ALPHA, RACK
 
 POOL = "pool"
 SEEDS = [1, 2, 3, 4]
@@ -25,6 +25,10 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         pytest.skip(f"{ASSETS} is not set")
     with ControlPlane(tmp_path_factory.mktemp("group-peers"), gates=GATES, served=(API,)) as plane:
         yield plane
+
+
+SPARES = API == ALPHA
+"""Whether kube-scheduler spares all pods that it can: v1.37 does not move a pod of the group to spare another."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +81,24 @@ def drawn(seed: int) -> list[Drawn]:
     return groups
 
 
-def outcome(stage: RealStage, groups: list[Drawn]) -> dict[str, tuple[int, int]]:
-    expected = {group.name: group.expected for group in groups}
+def outcome(stage: RealStage, groups: list[Drawn], *, spares: bool = True) -> dict[str, tuple[int, int]]:
+    """How many pods of each group run in the end, and how many lesser ones: as many as can be, if all that can be are
+    spared."""
+
+    def is_met() -> bool:
+        found = now()
+        return all(
+            found[group.name] == group.expected
+            or (not spares and found[group.name][0] == group.expected[0] and found[group.name][1] < group.expected[1])
+            for group in groups
+        )
 
     def now() -> dict[str, tuple[int, int]]:
         nodes = [pod["metadata"]["name"].rpartition("-")[0] for pod in stage.pods() if pod["spec"].get("nodeName")]
         return {group.name: (nodes.count(group.name), nodes.count(f"low{group.name}")) for group in groups}
 
     try:
-        stage.expect(lambda: now() == expected, "all groups")
+        stage.expect(is_met, "all groups")
     except AssertionError as error:
         last = now()
         others = [(group, last[group.name]) for group in groups if last[group.name] != group.expected]
@@ -105,12 +118,15 @@ def test_the_same_groups_are_scheduled_as_by_kube_scheduler(
         theirs.wait_until_ready()
         for group in groups:
             group.play(stage)
-        by_kube_scheduler = outcome(stage, groups)
+        by_kube_scheduler = outcome(stage, groups, spares=SPARES)
     cluster.clear()
     start_kubesched(FLAG)
     for group in groups:
         group.play(stage)
-    assert outcome(stage, groups) == by_kube_scheduler
+    ours = outcome(stage, groups)
+    for name, (bound, spared) in by_kube_scheduler.items():
+        assert ours[name][0] == bound
+        assert ours[name][1] == spared if SPARES else ours[name][1] >= spared
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -18,7 +18,7 @@ _MODES = {"single": "Pod", "all": "PodGroup"}
 
 @dataclass(frozen=True)
 class JobGroups:
-    """Finds or makes the Workload and the PodGroup of a Job, with the functions given here for reading and creating."""
+    """Finds or makes the Workload and the PodGroup of a Job, with the functions given here for reading and writing."""
 
     release: Release
     """Whose Job controller it is."""
@@ -134,7 +134,7 @@ def _is_grouped(job: Object) -> bool:
 
 
 def is_gang(job: Object) -> bool:
-    """Whether its pods run side by side, each with an index of its own: of these v1.36 makes a gang."""
+    """Whether v1.36 makes a gang of a Job: Indexed, with all its pods in parallel, and without a group of its own."""
     spec = job["spec"]
     parallelism = spec.get("parallelism") or 0
     is_at_once = spec.get("completionMode") == "Indexed" and parallelism > 1 and spec.get("completions") == parallelism
