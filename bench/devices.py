@@ -28,7 +28,7 @@ from kubesched.api.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kubesched.api.merge_patch import merged
+from kubesched.api.merge_patch import apply_merge_patch
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.framework.client import Json
@@ -104,7 +104,7 @@ class DeviceBinder(Binder):
         return _plain(self.claims[f"{namespace}/{name}"])
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
-        return await self.replace(kind, merged(_plain(self.claims[f"{namespace}/{name}"]), patch))
+        return await self.replace(kind, apply_merge_patch(_plain(self.claims[f"{namespace}/{name}"]), patch))
 
     async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
         self._version += 1

@@ -1,4 +1,4 @@
-"""One pod against everybody: what deciding very large ones costs, what they leave behind, and whom events wake."""
+"""Very large pods: what deciding them costs, the memory that they leave behind, and events while they wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods as large as an API server accepts, of every sort, in mixtures and one after another: who waits for them?"""
+"""Pods as large as an API server accepts, of every sort, in mixtures and streams: how long other pods wait for them."""
 
 from __future__ import annotations
 

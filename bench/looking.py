@@ -1,4 +1,4 @@
-"""What it costs a scheduler at work that somebody looks at its page, per bound pod.
+"""Measures what an open page costs a scheduler at work, per bound pod.
 
 Two runs of a daemon differ by more than a page costs, even two minutes of one. So what the page adds is measured by
 itself: what the thread that serves it uses, in a real daemon; and what it adds to the thread that schedules, where
@@ -54,7 +54,7 @@ class Added(NamedTuple):
 
 
 def spent(*, serves: bool, looks: bool = False) -> Spent:
-    """`serves` is whether there is a page at all, `looks` whether somebody has it open."""
+    """`serves` is whether there is a page at all, `looks` whether it is open."""
     with _Daemon(serves=serves) as daemon:
         daemon.bind()
         with _overview(daemon.port) if looks else contextlib.nullcontext():
@@ -166,7 +166,7 @@ class _Daemon:
 
 @contextlib.contextmanager
 def _overview(port: int) -> Iterator[None]:
-    """Somebody who has the overview open, in a thread: it asks for what the page asks for, as often."""
+    """A client with the overview open, in a thread: it sends the requests of the page, as often as the page does."""
     opened, ended = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(_look(f"https://127.0.0.1:{port}/ui/", opened, ended)))
     thread.start()

@@ -1,4 +1,4 @@
-"""The largest cluster that anybody has shown: 130,000 nodes with 500,000 placed pods of 1,000 kinds, in process."""
+"""The largest cluster that was ever published: 130,000 nodes with 500,000 placed pods of 1,000 kinds, in process."""
 
 from __future__ import annotations
 

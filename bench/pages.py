@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tests.background_loop import in_background
 from tests.browser.page import Page
 from tests.chromium import WebDriver, browser, look, until
+from tests.platform_cluster import platform
 from tests.shown_page import large_cluster, page_of, page_of_sandbox
 
 from kubesched.api.kinds import PODS
@@ -85,6 +86,24 @@ def measured() -> Figures:
         page.shows("fits nowhere", ".headline")
         edits = [float(driver.execute_async_script(_EDIT, str(1 + i % 30))) for i in range(EDITS)]
         return Figures(first, frames, statistics.median(edits), loaded, heap_mb(driver))
+
+
+def exact_headroom_seconds() -> float:
+    """From opening the overview of a platform of so many nodes until it says how many more pods fit, and no `at least`:
+    workloads of all kinds, spread over zones, kept apart by node, with claims for devices."""
+    with in_background(page_of(platform(NODES))) as (server, _), browser() as driver:
+        look(driver)
+        driver.get("about:blank")
+        began = time.monotonic()
+        page = Page(driver, server)
+        until(lambda: page.js(_EXACT), what="exact headroom")
+        return time.monotonic() - began
+
+
+_EXACT = """\
+(rooms => rooms.length > 0 && !rooms.some((each) => each.textContent.includes('≥')))(
+  [...document.querySelectorAll('.rooms-list b')])
+"""
 
 
 def decision_seen_ms() -> float:

@@ -86,7 +86,7 @@ class Storm:
                 scheduler.handle(Change(new=each))
 
     def run(self) -> None:
-        """Until nothing is left to try and nobody is left to go."""
+        """Until no pod can be tried and no victim is still leaving."""
         scheduler, unseen, leaving = self._loop.scheduler, self.evictor.unseen, self.evictor.leaving
         while True:
             attempt = scheduler.pop()

@@ -1,4 +1,4 @@
-"""One tenant against everybody: claims that come and go, pods that wait for nodes of their own, terms and sidecars."""
+"""What one tenant costs others: claims that come and go, pods that wait for nodes of their own, terms and sidecars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring attempts that wait for volumes which nobody makes: what each holds, and what other pods pay for them."""
+"""Measures attempts that wait for volumes which are never provisioned: memory of each, and time of other pods."""
 
 from __future__ import annotations
 

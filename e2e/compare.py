@@ -3,7 +3,7 @@
 python -m e2e.compare --kube-scheduler REPORTS... --kubesched REPORTS...
 
 REPORTS are folders that `make e2e E2E="--out FOLDER"` wrote. Of several for one scheduler, a spec counts as passed if
-it passed in one: a spec that failed for want of time is run again with `--focus`.
+it passed in one: a spec that failed by a timeout is run again with `--focus`.
 """
 
 from __future__ import annotations

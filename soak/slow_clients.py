@@ -11,7 +11,7 @@ import urllib.request
 
 SLOW = 300
 _FROM = "127.0.0.2"
-"""Another address than the probe's, as strangers have."""
+"""Another address than that of the probe, as hostile clients have."""
 
 
 class SlowClients:

@@ -9,6 +9,7 @@ from typing import Any
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CORE_EVENTS, DEPLOYMENTS, NODES, PODS, Object, Resource
+from kubesched.api.release import V1_36, Release
 from kubesched.controllers.pod_templates import target_of
 from kubesched_sandbox.api import Api, ApiEvent
 from kubesched_sandbox.nodes import HollowNodes, node_manifests
@@ -63,9 +64,10 @@ class LivingSandbox:
         binder: bool = True,
         node_grace: float = 50.0,
         job_groups: bool = False,
+        release: Release = V1_36,
     ) -> None:
         self.now = START
-        self.api = fresh_api(clock=lambda: self.now, seed=seed)
+        self.api = fresh_api(clock=lambda: self.now, seed=seed, release=release)
         self.hollow = HollowNodes(self.api, random.Random(seed))
         self.hollow.add(node_manifests(nodes))
         controllers = standard_reconcilers(self.api, node_grace=node_grace, job_groups=job_groups)

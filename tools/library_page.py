@@ -10,7 +10,18 @@ from kubesched.library.cluster import Cluster
 
 PAGE = Path(__file__).parents[1] / "docs" / "library.md"
 BEGIN, END = "<!-- begin: from the docstrings, by tools/library_page.py -->\n", "<!-- end -->\n"
-QUESTIONS = ("explain", "pending", "place", "capacity", "what_if", "plan", "simulate", "compare", "save")
+QUESTIONS = (
+    "explain",
+    "pending",
+    "place",
+    "capacity",
+    "what_if",
+    "compare_releases",
+    "plan",
+    "simulate",
+    "compare",
+    "save",
+)
 """The methods of Cluster that the page tells of, in this order."""
 
 

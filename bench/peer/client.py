@@ -1,4 +1,4 @@
-"""The API server as the one who makes the load sees it."""
+"""The client that makes the load: requests to the API server without a scheduler's limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Access(msgspec.Struct, frozen=True):
     url: str
     token: str
     authority: Path | None
-    """None: whoever answers is believed."""
+    """None: the server's certificate is not verified."""
 
 
 def fetch(access: Access, path: str, timeout: float = 10.0) -> bytes:

@@ -38,7 +38,7 @@ class Result(msgspec.Struct, frozen=True):
     """Seconds from when a watch showed the pod to its binding: what the API server needs to make a pod is not in it."""
     seen_p99: float = 0.0
     others_cpu_seconds: float = 0.0
-    """Of the API server, etcd, controllers and whoever makes the load: no scheduler can be faster than they are."""
+    """CPU of the API server, etcd, controllers and the load generator: no scheduler can be faster than these."""
     cuts: int = 0
     """How often the API server cut the watch by which bindings are timed here: then latencies are too long."""
     first_seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""What became of the pods, as a watch shows it: who is bound, who was tried, and when."""
+"""Follows pods by a watch: which were bound or tried, and when."""
 
 from __future__ import annotations
 

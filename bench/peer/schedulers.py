@@ -63,6 +63,8 @@ class Scheduler(Process):
             *flags,
         ]
         environment = os.environ | ({"PYTHONPATH": str(tree / "src")} if tree else {})
+        if kind == KUBESCHED:
+            _compile(environment)
         with self.log.open("a") as log:
             super().__init__(subprocess.Popen(command, stdout=log, stderr=log, text=True, env=environment))
 
@@ -89,6 +91,12 @@ class Scheduler(Process):
                 if labels := _COUNTED.get(sample.name):
                     counted[" ".join(sample.labels[label] for label in labels)] += int(sample.value)
         return counted
+
+
+def _compile(environment: Mapping[str, str]) -> None:
+    """As pip does when it installs: a start that compiles 400 modules would be measured otherwise."""
+    where = "import compileall, kubesched; compileall.compile_dir(kubesched.__path__[0], quiet=1)"
+    subprocess.run([sys.executable, "-c", where], env=environment, check=True)
 
 
 def _program(kind: str) -> list[str]:

@@ -1,17 +1,22 @@
-"""A real API server with the gates of pod groups on, as a stage for scenarios."""
+"""A real API server with the gates of pod groups on, as a stage for scenarios; and what its release calls things."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from bench.peer.control_plane import ASSETS
 from tests.control_plane.real_cluster import NAMESPACE, RealCluster
 from tests.group_scenarios.stage import ALPHA, BETA, Json, Stage
 from tests.integration.live_cluster import wait_until
 
-from kubesched.api.kinds import BUILT_IN, PODS, Resource
+from kubesched.api.kinds import BUILT_IN, POD_GROUPS_BY_VERSION, PODS, WORKLOADS_BY_VERSION, Resource
+from kubesched.api.release import V1_36, Release, release_of
 
-GATES = {
+OLDER_GATES = {
     "GenericWorkload": True,
     "GangScheduling": True,
     "TopologyAwareWorkloadScheduling": True,
@@ -20,7 +25,26 @@ GATES = {
 }
 NEWER_GATES = dict.fromkeys(("GenericWorkload", "TopologyAwareWorkloadScheduling", "DRAWorkloadResourceClaims"), True)
 """Those that are left of them in v1.37."""
-FLAG, NEWER_FLAG = ("--feature-gates=" + ",".join(f"{gate}=true" for gate in gates) for gates in (GATES, NEWER_GATES))
+OLDER_FLAG, NEWER_FLAG = (
+    "--feature-gates=" + ",".join(f"{gate}=true" for gate in gates) for gates in (OLDER_GATES, NEWER_GATES)
+)
+
+
+def _release() -> Release:
+    """That of the API server among the binaries; v1.36 where there are none."""
+    program = Path(os.environ.get(ASSETS, ""), "kube-apiserver")
+    if not program.is_file():
+        return V1_36
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return release_of(said.split()[-1]) or V1_36
+
+
+RELEASE = _release()
+_IS_NEWER = RELEASE is not V1_36
+API, GATES, FLAG = (BETA, NEWER_GATES, NEWER_FLAG) if _IS_NEWER else (ALPHA, OLDER_GATES, OLDER_FLAG)
+POD_GROUPS, WORKLOADS = (each[0 if _IS_NEWER else -1] for each in (POD_GROUPS_BY_VERSION, WORKLOADS_BY_VERSION))
+AS_ONE: Any = {"all": {}} if _IS_NEWER else "PodGroup"
+"""The disruption mode of a group that goes as a whole."""
 _WITHIN = 90.0
 _WITH_STATUS = ("PodDisruptionBudget", "PersistentVolumeClaim")
 

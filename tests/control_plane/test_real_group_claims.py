@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from bench.peer.control_plane import ASSETS, ControlPlane
 from tests.control_plane.conftest import CONTROLLERS, StartKubesched
-from tests.control_plane.group_plane import FLAG, GATES, RealStage, local_volumes, volume_claims
+from tests.control_plane.group_plane import API, FLAG, GATES, RealStage, local_volumes, volume_claims
 from tests.control_plane.real_cluster import RealCluster
-from tests.group_scenarios.stage import ALPHA, HOSTNAME
+from tests.group_scenarios.stage import HOSTNAME
 from tests.integration.live_cluster import wait_until
 
 from kubesched.api.kinds import PODS, RESOURCE_CLAIMS
@@ -25,7 +25,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if not os.environ.get(ASSETS):
         pytest.skip(f"{ASSETS} is not set")
     folder = tmp_path_factory.mktemp("group-claims")
-    with ControlPlane(folder, gates=GATES, served=(ALPHA,), controllers=CONTROLLERS) as plane:
+    with ControlPlane(folder, gates=GATES, served=(API,), controllers=CONTROLLERS) as plane:
         yield plane
 
 
@@ -33,7 +33,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 def stage(cluster: RealCluster, start_kubesched: StartKubesched) -> RealStage:
     """Two nodes, the first of which has two devices."""
     start_kubesched(FLAG)
-    stage = RealStage(cluster)
+    stage = RealStage(cluster, API)
     stage.nodes(2, cpu="64")
     spec = {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]}
     cluster.create("resource.k8s.io/v1", "DeviceClass", "gpu", spec=spec)
@@ -44,7 +44,7 @@ def stage(cluster: RealCluster, start_kubesched: StartKubesched) -> RealStage:
 
 
 def add_group(stage: RealStage, policy: dict[str, Any], **spec: Any) -> None:
-    stage.create(ALPHA, "PodGroup", {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": policy, **spec}})
+    stage.create(API, "PodGroup", {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": policy, **spec}})
 
 
 def reserved(cluster: RealCluster, name: str) -> list[tuple[str, str]]:

@@ -11,9 +11,9 @@ import pytest
 from bench.peer.control_plane import ASSETS, ControlPlane
 from bench.peer.schedulers import KUBE_SCHEDULER, Scheduler
 from tests.control_plane.conftest import StartKubesched
-from tests.control_plane.group_plane import FLAG, GATES, RealStage
+from tests.control_plane.group_plane import API, FLAG, GATES, RealStage
 from tests.control_plane.real_cluster import RealCluster
-from tests.group_scenarios.stage import ALPHA, RACK
+from tests.group_scenarios.stage import RACK
 
 POOL = "pool"
 SEEDS = [1, 2, 3, 4]
@@ -23,7 +23,7 @@ SEEDS = [1, 2, 3, 4]
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if not os.environ.get(ASSETS):
         pytest.skip(f"{ASSETS} is not set")
-    with ControlPlane(tmp_path_factory.mktemp("group-peers"), gates=GATES, served=(ALPHA,)) as plane:
+    with ControlPlane(tmp_path_factory.mktemp("group-peers"), gates=GATES, served=(API,)) as plane:
         yield plane
 
 
@@ -84,7 +84,12 @@ def outcome(stage: RealStage, groups: list[Drawn]) -> dict[str, tuple[int, int]]
         nodes = [pod["metadata"]["name"].rpartition("-")[0] for pod in stage.pods() if pod["spec"].get("nodeName")]
         return {group.name: (nodes.count(group.name), nodes.count(f"low{group.name}")) for group in groups}
 
-    stage.expect(lambda: now() == expected, f"{[(g, now()[g.name]) for g in groups if now()[g.name] != g.expected]}")
+    try:
+        stage.expect(lambda: now() == expected, "all groups")
+    except AssertionError as error:
+        last = now()
+        others = [(group, last[group.name]) for group in groups if last[group.name] != group.expected]
+        raise AssertionError(f"{error}: {others}") from None
     for group in groups:
         racks = {node.split("n")[0] for node in stage.where(group.name).values()}
         assert not group.is_bounded or len(racks) <= 1
@@ -95,7 +100,7 @@ def outcome(stage: RealStage, groups: list[Drawn]) -> dict[str, tuple[int, int]]
 def test_the_same_groups_are_scheduled_as_by_kube_scheduler(
     seed: int, cluster: RealCluster, start_kubesched: StartKubesched, plane: ControlPlane
 ) -> None:
-    stage, groups = RealStage(cluster), drawn(seed)
+    stage, groups = RealStage(cluster, API), drawn(seed)
     with Scheduler(KUBE_SCHEDULER, plane, gates=GATES) as theirs:
         theirs.wait_until_ready()
         for group in groups:
@@ -114,7 +119,7 @@ def test_groups_that_compete_for_the_same_nodes_run_whole_or_wait_whole(
 ) -> None:
     """They come all at once; then some go, and others take their room. No gang that fits is left waiting."""
     dice = random.Random(seed)
-    room, stage = dice.randint(12, 24), RealStage(cluster)
+    room, stage = dice.randint(12, 24), RealStage(cluster, API)
     sizes = {f"g{chr(97 + i)}": dice.randint(2, 7) for i in range(10)}
     start_kubesched(FLAG)
     stage.nodes(room)

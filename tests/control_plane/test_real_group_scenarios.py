@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bench.peer.control_plane import ADMIN, ASSETS, SCHEDULER, ControlPlane
-from tests.control_plane.group_plane import FLAG, GATES, NEWER_FLAG, NEWER_GATES, RealStage
+from tests.control_plane.group_plane import API, NEWER_FLAG, NEWER_GATES, OLDER_FLAG, OLDER_GATES, RealStage
 from tests.control_plane.real_cluster import RealCluster
 from tests.group_scenarios import gangs, preemption, topology
 from tests.group_scenarios.stage import ALPHA, BETA, Scenario
@@ -21,6 +21,8 @@ CONFIG = {"leaderElection": {"leaderElect": False}}
 
 def _newer() -> str:
     """The folder with v1.37, if there is one."""
+    if API == BETA:
+        return os.environ.get(ASSETS, "")
     return next((folder for folder in os.environ.get(SKEWED, "").split(":") if "1.37" in folder), "")
 
 
@@ -28,11 +30,12 @@ def _newer() -> str:
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealStage]:
     """One control plane and one daemon for all scenarios of a release."""
     api: str = request.param
-    assets = os.environ.get(ASSETS) if api == ALPHA else _newer()
+    older = os.environ.get(ASSETS) if API == ALPHA else ""
+    assets = older if api == ALPHA else _newer()
     if not assets:
-        pytest.skip(f"{ASSETS} is not set" if api == ALPHA else f"{SKEWED} names no folder with v1.37")
+        pytest.skip(f"{ASSETS} names no folder with v1.36" if api == ALPHA else f"{SKEWED} names no folder with v1.37")
     folder: Path = tmp_path_factory.mktemp("scenarios")
-    gates, flag = (GATES, FLAG) if api == ALPHA else (NEWER_GATES, NEWER_FLAG)
+    gates, flag = (OLDER_GATES, OLDER_FLAG) if api == ALPHA else (NEWER_GATES, NEWER_FLAG)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(ASSETS, assets)
         with ControlPlane(folder, gates=gates, served=(api,)) as plane:

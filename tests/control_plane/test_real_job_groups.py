@@ -11,17 +11,18 @@ import pytest
 from bench.peer.control_plane import ADMIN, ASSETS, ControlPlane, MissingBinaryError, binary
 from click.testing import CliRunner
 from tests.control_plane.conftest import StartKubesched
-from tests.control_plane.group_plane import FLAG, GATES
+from tests.control_plane.group_plane import API, FLAG, GATES, POD_GROUPS, RELEASE, WORKLOADS
 from tests.control_plane.real_cluster import RealCluster
 from tests.control_plane.test_real_pod_groups import condition
-from tests.group_scenarios.stage import ALPHA
 from tests.integration.live_cluster import wait_until
 
 from kubesched.admission.policy import PROTECTION
-from kubesched.api.kinds import JOBS, POD_GROUPS, PODS, WORKLOADS, Object
+from kubesched.api.kinds import JOBS, PODS, Object
 from kubesched.cli.main import main
-from kubesched.controllers.jobs import pod_group_of, workload_of
+from kubesched.controllers.job_groups import pod_group_of, workload_for, workload_of
+from kubesched_sandbox.api.group_versions import newer_group, newer_workload
 
+AS_GANG: Object = {"scheduling": {"schedulingPolicy": {"gang": {}}}} if RELEASE.job_scheduling else {}
 CONTROLLERS = ("job-controller", "garbage-collector-controller", "podgroup-protection-controller")
 POD = {
     "restartPolicy": "Never",
@@ -40,7 +41,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         pytest.skip(str(error))
     gates = {**GATES, "WorkloadWithJob": True}
     with ControlPlane(
-        tmp_path_factory.mktemp("job-groups"), gates=gates, served=(ALPHA,), controllers=CONTROLLERS
+        tmp_path_factory.mktemp("job-groups"), gates=gates, served=(API,), controllers=CONTROLLERS
     ) as plane:
         yield plane
 
@@ -72,12 +73,19 @@ def named_and_owned(obj: Object) -> tuple[str, list[Object]]:
     return obj["metadata"]["name"], obj["metadata"]["ownerReferences"]
 
 
+def ours(job: Object, uid: str) -> tuple[Object, Object]:
+    """What the sandbox would make, as it shows it in this release; the uid of the Workload is the server's."""
+    workload = workload_for(job) if RELEASE.job_scheduling else workload_of(job, {"gang": {"minCount": 3}})
+    group = pod_group_of(job, {**workload, "metadata": {**workload["metadata"], "uid": uid}})
+    return (newer_workload(workload), newer_group(group)) if RELEASE.job_scheduling else (workload, group)
+
+
 def test_job_makes_what_ours_would_make(cluster: RealCluster) -> None:
-    spec = {"completionMode": "Indexed", "parallelism": 3, "completions": 3, "template": {"spec": POD}}
+    spec = {"completionMode": "Indexed", "parallelism": 3, "completions": 3, "template": {"spec": POD}, **AS_GANG}
     cluster.create("batch/v1", "Job", "train", spec=spec)
     workload, group, pods = made(cluster, 3)
     job = cluster.get(JOBS, "train")
-    our_workload, our_group = workload_of(job), pod_group_of(job, workload)
+    our_workload, our_group = ours(job, workload["metadata"]["uid"])
     assert named_and_owned(workload) == named_and_owned(our_workload)
     assert workload["spec"]["controllerRef"] == our_workload["spec"]["controllerRef"]
     [template], [our_template] = (each["spec"]["podGroupTemplates"] for each in (workload, our_workload))
@@ -102,7 +110,7 @@ def test_gang_of_a_job_is_scheduled_and_explained(
 ) -> None:
     cluster.add_node("n0", cpu="2")
     start_kubesched(FLAG)
-    spec = {"completionMode": "Indexed", "parallelism": 3, "completions": 3, "template": {"spec": POD}}
+    spec = {"completionMode": "Indexed", "parallelism": 3, "completions": 3, "template": {"spec": POD}, **AS_GANG}
     cluster.create("batch/v1", "Job", "train", spec=spec)
     _, group, _ = made(cluster, 3)
     name = group["metadata"]["name"]

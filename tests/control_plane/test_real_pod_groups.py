@@ -1,4 +1,4 @@
-"""Pod groups on a real API server of v1.36, with the rights of kube-scheduler; also with a scheduler that dies."""
+"""Pod groups on a real API server, with the rights of kube-scheduler; also with a scheduler that dies."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from typing import Any
 import pytest
 from bench.peer.control_plane import ASSETS, ControlPlane
 from tests.control_plane.conftest import StartKubesched
-from tests.control_plane.group_plane import FLAG, GATES, RealStage
+from tests.control_plane.group_plane import API, AS_ONE, FLAG, GATES, POD_GROUPS, RealStage
 from tests.control_plane.real_cluster import RealCluster
-from tests.group_scenarios.stage import ALPHA
 from tests.integration.live_cluster import wait_until
 
-from kubesched.api.kinds import POD_GROUPS, PODS
+from kubesched.api.kinds import PODS
 
 RACK = "example.com/rack"
+CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
+"""As v1.36 and v1.37 call it."""
 
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if not os.environ.get(ASSETS):
         pytest.skip(f"{ASSETS} is not set")
-    with ControlPlane(tmp_path_factory.mktemp("groups"), gates=GATES, served=(ALPHA,)) as plane:
+    with ControlPlane(tmp_path_factory.mktemp("groups"), gates=GATES, served=(API,)) as plane:
         yield plane
 
 
 def add_gang(cluster: RealCluster, name: str, min_count: int, **spec: Any) -> None:
     policy = {"gang": {"minCount": min_count}}
-    cluster.create(ALPHA, "PodGroup", name, spec={"schedulingPolicy": policy, **spec})
+    cluster.create(API, "PodGroup", name, spec={"schedulingPolicy": policy, **spec})
 
 
 def add_members(cluster: RealCluster, name: str, count: int, **spec: Any) -> None:
@@ -43,7 +44,7 @@ def condition(cluster: RealCluster, name: str) -> tuple[str, str]:
 
     def found() -> tuple[str, str] | None:
         conditions = cluster.get(POD_GROUPS, name).get("status", {}).get("conditions", [])
-        return next(((c["status"], c["message"]) for c in conditions if c["type"] == "PodGroupScheduled"), None)
+        return next(((c["status"], c["message"]) for c in conditions if c["type"] in CONDITIONS), None)
 
     result: tuple[str, str] = wait_until(found, f"a condition of {name}", within=60)
     return result
@@ -77,7 +78,7 @@ def test_gang_goes_to_one_rack_and_preempts_a_whole_group(
         for i in range(2):
             cluster.add_node(f"{rack}{i}", cpu="1", labels={RACK: rack})
     start_kubesched(FLAG)
-    add_gang(cluster, "low", 4, disruptionMode="PodGroup", priority=1)
+    add_gang(cluster, "low", 4, disruptionMode=AS_ONE, priority=1)
     add_members(cluster, "low", 4, priority=1)
     for i in range(4):
         cluster.wait_bound(f"low-{i}")
@@ -93,7 +94,7 @@ def test_gang_is_completed_by_the_next_scheduler_when_the_first_is_killed(
     cluster: RealCluster, start_kubesched: StartKubesched
 ) -> None:
     """Wherever it was in the middle of its bindings."""
-    stage = RealStage(cluster)
+    stage = RealStage(cluster, API)
     stage.nodes(60, cpu="1")
     first = start_kubesched(FLAG)
     stage.group("g", 60)

@@ -151,6 +151,26 @@ def test_leader_that_reads_the_cluster_only_when_it_leads_binds_as_well(
     assert standby.stop() == 0
 
 
+@pytest.mark.parametrize("elects", [True, False])
+def test_leader_from_the_start_reads_everything_once(
+    cluster: LiveCluster, start_daemon: StartDaemon, elects: bool
+) -> None:
+    """Nothing was read before it led, so nothing can be behind."""
+    cluster.misbehave(*(Rule("delay", verb="watch", resource=resource, seconds=0) for resource in ("nodes", "pods")))
+    cluster.add_nodes(1)
+    cluster.add_pod("pod")
+    daemon = start_daemon(cluster, config=SHORT if elects else {"leaderElection": {"leaderElect": False}})
+    wait_until(lambda: cluster.all_bound, "the pod bound")
+    assert cluster.happened() == [1, 1]
+    assert daemon.stop() == 0
+
+
+def test_standby_reads_the_cluster_and_is_ready(replicas: tuple[Daemon, Daemon]) -> None:
+    _, standby = replicas
+    wait_until(lambda: standby.get("/readyz").status == 200, "the standby ready")
+    assert not standby.log_lines("Starting to schedule")
+
+
 def test_new_leader_reads_everything_anew_before_its_first_decision(
     cluster: LiveCluster, start_daemon: StartDaemon
 ) -> None:

@@ -75,15 +75,15 @@ def record_of(obj: Json) -> KubeObject | None:
         return record
 
 
-def features_of(release: str) -> config.Features:
-    """The feature gates of a release, by its name, at their defaults."""
-    return config.Features.of({}, RELEASES[release])
+def features_of(release: str, case: Json | None = None) -> config.Features:
+    """The feature gates of a release, by its name: at their defaults, but for those that a case names."""
+    return config.Features.of((case or {}).get("featureGates", {}), RELEASES[release])
 
 
 def evaluate(case: Json, release: str = "1.36") -> Json:
     """What the engine makes of a case under a release, as a RESULT of the recordings."""
     try:
-        return _Replay(case, features_of(release)).result()
+        return _Replay(case, features_of(release, case)).result()
     except (config.ConfigError, ProfileError) as problem:
         return {"id": case["id"], "configError": str(problem)}
 

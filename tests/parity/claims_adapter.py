@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceRequest, ResourceClaim
-from kubesched.api.merge_patch import merged
+from kubesched.api.merge_patch import apply_merge_patch
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
@@ -41,7 +41,7 @@ class ClaimApi(ClusterClient):
         """What is patched of pods is their status, which the recordings do not look at."""
         if kind != "ResourceClaim":
             return {}
-        return self._store(merged(msgspec.to_builtins(self._stored(name, namespace)), patch))
+        return self._store(apply_merge_patch(msgspec.to_builtins(self._stored(name, namespace)), patch))
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         self._state.delete(self._stored(name, namespace))

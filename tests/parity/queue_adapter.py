@@ -30,7 +30,7 @@ _LEFTOVERS_EVERY = 30 * _SECOND
 
 def run(case: Json, release: str = "1.36") -> Json:
     """What the scheduler makes of a case under a release, as a RESULT of the recordings."""
-    return _Replay(case, features_of(release)).result()
+    return _Replay(case, features_of(release, case)).result()
 
 
 class _Replay(SchedulerListener):

@@ -12,7 +12,7 @@ from tests.parity.adapter import evaluate
 from tests.parity.recordings import cases, families
 
 from kubesched.api.kinds import KINDS
-from kubesched.ask.sources.anonymize import Anonymizer, anonymized
+from kubesched.ask.sources.anonymize import Anonymizer, anonymize_cluster
 from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration
 
 Json = dict[str, Any]
@@ -35,7 +35,7 @@ def under_other_names(case: Json) -> tuple[Json, Anonymizer]:
         configuration=FoundConfiguration(json.dumps(settings) if settings else "", ""),
     )
     anonymizer = Anonymizer()
-    other = anonymized(reading, anonymizer)
+    other = anonymize_cluster(reading, anonymizer)
     renamed = {
         **case,
         "objects": [

@@ -89,7 +89,7 @@ def test_what_has_no_effect_here_says_so(sandbox: Sandbox) -> None:
         " admissionReviewVersions: [v1]}]\n"
     )
     told = sandbox.kubectl("apply", "-f", "-", "--warnings-as-errors", stdin=webhook, fails=True)
-    assert "Warning: in a sandbox, webhooks of a Service are stored, and never called" in told
+    assert "Warning: in a sandbox, webhooks of a Service that selects pods are never called" in told
 
 
 def test_every_kind_of_a_server_is_listed_and_watched(sandbox: Sandbox) -> None:

@@ -1,4 +1,4 @@
-"""The whole cluster in a box, started and stopped together."""
+"""A whole sandbox: API server, hollow nodes, controllers, scheduler and page, started and stopped together."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from kubesched.scheduler.scheduler import Scheduler
 from kubesched_sandbox.api import Api, Stamps, bootstrap
 from kubesched_sandbox.chronicle import Chronicle
 from kubesched_sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, write_kubeconfig
+from kubesched_sandbox.http.controller_reviews import ControllerReviews
 from kubesched_sandbox.nodes import HollowNodes, publish_gpus
 from kubesched_sandbox.reconcilers import Runner, standard_reconcilers
 from kubesched_sandbox.scheduling import SandboxScheduler
@@ -36,13 +37,13 @@ class SandboxSettings:
     configuration: SchedulerConfiguration = field(default_factory=config.default)
     plugins: Registry | None = None
     schedules: bool = True
-    """Whether the scheduler inside is at work; if not it only watches, and pods wait for one from outside."""
+    """Whether the sandbox's own scheduler schedules; if not it only watches, and pods wait for another scheduler."""
     host: str = "127.0.0.1"
     port: int = 0
     token: str | None = None
     tls: bool = False
     data_dir: Path | None = None
-    """Where objects outlive the process; without it they live in memory."""
+    """The directory where objects are stored; without one they are kept in memory."""
     kubeconfig: Path | None = None
     """Where to write a kubeconfig; without it in a folder that goes with the sandbox."""
     faults: Sequence[Rule] = ()
@@ -87,6 +88,7 @@ class Sandbox:
             self.api, node_grace=settings.node_grace, job_groups=settings.configuration.features.job_groups
         )
         self._controllers = Runner(self.api, (*controllers, self.nodes))
+        self._reviews = self.api.reviewer = ControllerReviews(self.api)
         self._rng = rng
         self.kubeconfig = settings.kubeconfig or Path(self._folder.name, "kubeconfig")
 
@@ -96,7 +98,7 @@ class Sandbox:
 
     @property
     def schedules(self) -> bool:
-        """Whether the scheduler inside is at work, rather than waiting for one from outside."""
+        """Whether the sandbox's own scheduler schedules, rather than waiting for another one."""
         return self._settings.schedules
 
     async def start(self) -> None:
@@ -139,6 +141,7 @@ class Sandbox:
         await self._inside.stop()
         await self._scheduling
         await self._controllers.stop()
+        await self._reviews.stop()
         await self._close()
 
     async def _close(self) -> None:

@@ -47,7 +47,7 @@ class Chronicle(SchedulerListener):
         self.outcomes: Counter[str] = Counter()
         """How often each happened. A pod that is tried again counts again."""
         self.told: Counter[str] = Counter()
-        """How many of those were written down: all but attempts in vain for the same reason as the last."""
+        """How many of those were written down: all but failed attempts with the same reason as the pod's last one."""
         self.victims = 0
         self.evictions: Counter[str] = Counter()
         """Pods that had to leave their nodes, by what made them: by taint, with its node, by request."""
@@ -88,7 +88,7 @@ class Chronicle(SchedulerListener):
             self.on_entry(entry)
 
     def _says_something_new(self, entry: Entry) -> bool:
-        """A pod that is tried in vain again and again has nothing new to tell."""
+        """False for a failed attempt with the same reason as the pod's last one."""
         before = self._latest.pop(entry.pod, None)
         self._latest[entry.pod] = entry
         if len(self._latest) > _PODS:
@@ -97,7 +97,7 @@ class Chronicle(SchedulerListener):
 
 
 def _disruption(pod: Object | None) -> str:
-    """Why a pod is to leave; empty if it is not."""
+    """Why a pod is evicted, by its condition DisruptionTarget; empty without one."""
     conditions = ((pod or {}).get("status") or {}).get("conditions") or ()
     return next(
         (str(condition.get("reason")) for condition in conditions if condition.get("type") == "DisruptionTarget"), ""

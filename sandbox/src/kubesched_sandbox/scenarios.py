@@ -19,7 +19,7 @@ _CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 
 
 class Machines(Protocol):
-    """The nodes, as far as a story can do something to them."""
+    """What a story can do to nodes."""
 
     def fail(self, name: str) -> None: ...
 
@@ -66,7 +66,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float
     steps: tuple[ScenarioStep, ...]
     try_next: tuple[str, ...]
-    """Commands for whoever has seen it, with the KUBECONFIG of the sandbox."""
+    """Commands to try after the story, with the KUBECONFIG of the sandbox."""
     gates: tuple[str, ...] = ()
     """Feature gates that must be on."""
 

@@ -1,4 +1,4 @@
-"""The story of a sandbox in lines; below it on a terminal the live picture: addresses, nodes and pods, and who waits.
+"""The story of a sandbox in lines; below it on a terminal the live picture: addresses, nodes, pods, what waits and why.
 
 The story and the decisions scroll above it as in a pipe. The web page is the place to look around and to ask.
 """
@@ -90,7 +90,7 @@ def print_beginning(out: Console, box: Sandbox, *, nodes: int, page: str, hints:
 
 
 def so_far(chronicle: Chronicle) -> Text:
-    """What the scheduler did and what befell its pods, in the words of the story's lines and as many as those."""
+    """Counts of decisions and evictions so far, in the words of the story's lines."""
     outcomes, evictions = chronicle.outcomes, chronicle.evictions
     in_vain, repeated = outcomes["unschedulable"], outcomes["unschedulable"] - chronicle.told["unschedulable"]
     causes = ", ".join(f"{count} {cause}" for cause, count in sorted(evictions.items()))
@@ -340,7 +340,7 @@ def _node(box: Sandbox, node: NodeUsage, names: int, width: int) -> list[Text]:
 
 
 def _short(remarks: Sequence[str]) -> str:
-    """What is the matter with a node, in a word that a narrow terminal has room for."""
+    """The most important remark about a node, in one word for a narrow terminal."""
     if not _LOST.isdisjoint(remarks):
         return "down"
     return "cordon" if "cordoned" in remarks else "taint"

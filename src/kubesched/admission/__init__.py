@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from kubesched.admission import core, definitions, devices, jobs, limits, names, pods, policy, storage, workloads
-from kubesched.admission.reading import filled, fresh_copy, metadata_of, value_at
+from kubesched.admission.reading import ensure_mapping, fresh_copy, metadata_of, value_at
 from kubesched.admission.rules import Mistakes, Reader, Rules, check_metadata, check_metadata_update
 from kubesched.admission.schemas import decoding_error, field_mistakes
 from kubesched.api import kinds
@@ -56,7 +56,7 @@ def served_by(release: Release) -> tuple[Resource, ...]:
 
 
 REVIEWS = tuple(resource for resource in SERVED if resource.kind.endswith("Review"))
-"""Questions that are answered and not stored."""
+"""Reviews, such as TokenReview, which are answered and not stored."""
 
 _SPECIAL: Mapping[Resource, Rules] = {
     kinds.NAMESPACES: core.NAMESPACE,
@@ -100,7 +100,7 @@ _SPECIAL: Mapping[Resource, Rules] = {
     kinds.POD_GROUPS: policy.POD_GROUP,
     kinds.WORKLOADS: policy.WORKLOAD,
     NEWER[0]: policy.NEWER_POD_GROUP,
-    NEWER[1]: policy.WORKLOAD,
+    NEWER[1]: policy.NEWER_WORKLOAD,
 }
 
 _COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *definitions.WEBHOOKS, *definitions.POLICIES))
@@ -123,14 +123,14 @@ RULES: Mapping[Resource, Rules] = {
 
 
 _FRAME = frozenset(("apiVersion", "kind", "metadata", "status"))
-"""Fields of every kind; the rest is what the user wishes for."""
+"""Fields of every kind; a change of any other field counts one more generation."""
 
 
 def admit_create(resource: Resource, obj: Object, reader: Reader) -> Object:
     """The object as it is to be stored: a new one, with everything filled in. Raises ApiError for what is wrong."""
     rules = RULES.get(resource, CUSTOM)
     new = _typed_copy(resource, rules, obj)
-    metadata = filled(new, "metadata")
+    metadata = ensure_mapping(new, "metadata")
     mistakes = Mistakes()
     _complete_and_check(resource, rules, new, reader, mistakes)
     mistakes.raise_for(resource, new)
@@ -151,7 +151,7 @@ def examine(resource: Resource, obj: Object, reader: Reader) -> tuple[Object, li
     For callers that read manifests rather than requests. The types of the fields must be right already.
     """
     new, mistakes = fresh_copy(obj), Mistakes()
-    filled(new, "metadata")
+    ensure_mapping(new, "metadata")
     _complete_and_check(resource, RULES.get(resource, CUSTOM), new, reader, mistakes)
     return new, mistakes.all()
 
@@ -172,7 +172,7 @@ def admit_update(resource: Resource, old: Object, new: Object, subresource: str,
     """The object as it is to be stored: what may be written in this way is taken from `new`, the rest from `old`."""
     rules = RULES.get(resource, CUSTOM)
     written = _typed_copy(resource, rules, new, status_only=subresource == "status")
-    filled(written, "metadata")
+    ensure_mapping(written, "metadata")
     mistakes = Mistakes()
     check_metadata_update(written, old, mistakes)
     result = _taken(resource, rules, old, written, subresource, mistakes)
@@ -248,11 +248,11 @@ def _count_generation(rules: Rules, new: Object, old: Object) -> None:
         metadata.pop("generation", None)
     else:
         metadata["generation"] = before
-    if rules.counts_generations and _wishes(new) != _wishes(old):
+    if rules.counts_generations and _without_frame(new) != _without_frame(old):
         metadata["generation"] = (before if type(before) is int else 0) + 1
 
 
-def _wishes(obj: Object) -> Object:
+def _without_frame(obj: Object) -> Object:
     return {key: value for key, value in obj.items() if key not in _FRAME}
 
 

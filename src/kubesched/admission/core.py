@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 
 from kubesched.admission import names
 from kubesched.admission.pods.scheduling import EFFECTS
-from kubesched.admission.reading import fill, filled, mapping, metadata_of, name_of, quantities, sequence, text
+from kubesched.admission.reading import ensure_mapping, fill, mapping, metadata_of, name_of, quantities, sequence, text
 from kubesched.admission.resources import check_amount
 from kubesched.admission.rules import Mistakes, Reader, Rules, check_labels
 from kubesched.admission.selectors import check_key, check_optional_selector
@@ -21,7 +21,7 @@ _FINALIZER = "kubernetes"
 
 
 def _fill_node(node: Object) -> None:
-    filled(node, "spec")
+    ensure_mapping(node, "spec")
     status = mapping(node, "status")
     if status.get("capacity") and status.get("allocatable") is None:
         status["allocatable"] = dict(mapping(status, "capacity"))
@@ -60,8 +60,8 @@ def _node_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
 
 
 def _fill_namespace(namespace: Object) -> None:
-    filled(namespace, "spec")
-    metadata = filled(namespace, "metadata")
+    ensure_mapping(namespace, "spec")
+    metadata = ensure_mapping(namespace, "metadata")
     if name := name_of(namespace):
         metadata["labels"] = {**mapping(metadata, "labels"), NAMESPACE_NAME: name}
 
@@ -113,7 +113,7 @@ _HEADLESS = "None"
 
 
 def _fill_service(service: Object) -> None:
-    spec = filled(service, "spec")
+    spec = ensure_mapping(service, "spec")
     fill(spec, "type", "ClusterIP")
     fill(spec, "sessionAffinity", "None")
     for port in sequence(spec, "ports"):
@@ -261,8 +261,8 @@ def _check_ingress(ingress: Object, mistakes: Mistakes) -> None:
 
 
 def _fill_network_policy(policy: Object) -> None:
-    spec = filled(policy, "spec")
-    filled(spec, "podSelector")
+    spec = ensure_mapping(policy, "spec")
+    ensure_mapping(spec, "podSelector")
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", *(["Egress"] if sequence(spec, "egress") else [])]
     for key in ("ingress", "egress"):

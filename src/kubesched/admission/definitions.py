@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kubesched.admission import names
-from kubesched.admission.reading import fill, filled, mapping, name_of, sequence, text
+from kubesched.admission.reading import ensure_mapping, fill, mapping, name_of, sequence, text
 from kubesched.admission.rules import Mistakes, Rules
 from kubesched.api.kinds import Object, Resource
 
 
 def _defaults(definition: Object) -> None:
-    spec = filled(definition, "spec")
+    spec = ensure_mapping(definition, "spec")
     if spec.get("names") is not None:
         given = mapping(spec, "names")
         if kind := text(given, "kind"):
@@ -104,7 +104,7 @@ POLICIES = frozenset(
     )
 )
 _INERT = {
-    **dict.fromkeys(WEBHOOKS, "webhooks of a Service are stored, and never called: nothing runs behind it"),
+    **dict.fromkeys(WEBHOOKS, "webhooks of a Service that selects pods are never called: nothing runs in them"),
     **dict.fromkeys(POLICIES, "admission policies are stored, and never asked"),
     "APIService": "API services are stored, and no request is passed on to them",
     "NetworkPolicy": "network policies are stored; hollow pods have no network",
@@ -113,7 +113,7 @@ _INERT = {
 
 
 def is_inert(resource: Resource, obj: Object) -> str:
-    """What a user should know who writes such an object: that nothing follows from it here. Empty for other kinds."""
+    """The warning for an object of a kind that has no effect in a sandbox. Empty for other kinds."""
     words = _INERT.get(resource.kind, "") if resource.group.endswith(".k8s.io") else ""
     if resource.kind in WEBHOOKS and all(
         mapping(hook, "clientConfig").get("url") for hook in obj.get("webhooks") or ()

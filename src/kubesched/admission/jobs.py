@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubesched.admission.reading import fill, filled, mapping, metadata_of, name_of, sequence, text
+from kubesched.admission.reading import ensure_mapping, fill, mapping, metadata_of, name_of, sequence, text
 from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_label_selector, matches
 from kubesched.admission.workloads import MISMATCH, check_counts, check_template, fill_template, template_labels
@@ -21,7 +21,7 @@ _STARTING = frozenset(("nodeSelector", "affinity", "tolerations", "schedulingGat
 
 
 def _defaults(job: Object) -> None:
-    spec = filled(job, "spec")
+    spec = ensure_mapping(job, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
     fill(spec, "parallelism", 1)
@@ -30,26 +30,28 @@ def _defaults(job: Object) -> None:
     fill(spec, "suspend", False)
     fill(spec, "podReplacementPolicy", "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed")
     fill(spec, "manualSelector", False)
-    metadata = filled(job, "metadata")
+    metadata = ensure_mapping(job, "metadata")
     if (labels := template_labels(spec)) and not metadata.get("labels"):
         metadata["labels"] = dict(labels)
     fill_template(spec)
 
 
-def _select_by_uid(job: Object, _: Reader) -> None:
+def _admit(job: Object, reader: Reader) -> None:
     """Unless its owner chose otherwise, a job knows its pods by its own uid."""
     spec = job["spec"]
+    if not reader.release.job_scheduling:
+        spec.pop("scheduling", None)
     if spec.get("manualSelector"):
         return
     uid = text(metadata_of(job), "uid")
     if not uid:
         raise bad_request("a Job must have its uid before it is admitted")
-    template = filled(spec, "template")
-    metadata = filled(template, "metadata")
+    template = ensure_mapping(spec, "template")
+    metadata = ensure_mapping(template, "metadata")
     labels = mapping(metadata, "labels")
     name = name_of(job)
     metadata["labels"] = {**labels, _OLD_NAME: name, _NAME: name, _OLD_UID: uid, _UID: uid}
-    selector = filled(spec, "selector")
+    selector = ensure_mapping(spec, "selector")
     selector["matchLabels"] = {**mapping(selector, "matchLabels"), _UID: uid}
 
 
@@ -69,6 +71,10 @@ def _check(job: Object, mistakes: Mistakes) -> None:
         mistakes.required("spec.completions", "when completion mode is Indexed")
     check_template(spec, mistakes)
     _check_restart_policy(spec, mistakes)
+    gang = mapping(mapping(mapping(spec, "scheduling"), "schedulingPolicy"), "gang")
+    if (gang.get("minCount") or 0) > spec["parallelism"]:
+        why = f"must not be greater than parallelism ({spec['parallelism']})"
+        mistakes.invalid("spec.scheduling.schedulingPolicy.gang.minCount", gang["minCount"], why)
 
 
 def _check_restart_policy(spec: Object, mistakes: Mistakes) -> None:
@@ -90,12 +96,19 @@ def _check_update(new: Object, old: Object, mistakes: Mistakes) -> None:
         mistakes.immutable("spec.completions", spec.get("completions"), before.get("completions"))
     for key in ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"):
         mistakes.immutable(f"spec.{key}", spec.get(key), before.get(key))
+    mistakes.immutable("spec.scheduling", _unsized(spec.get("scheduling")), _unsized(before.get("scheduling")))
     not_begun = before.get("suspend") is True and not mapping(old, "status").get("startTime")
     template, old_template = spec.get("template"), before.get("template")
     if not_begun:
         template, old_template = _lasting(template), _lasting(old_template)
     if template != old_template:
         mistakes.invalid("spec.template", spec.get("template"), "field is immutable")
+
+
+def _unsized(spec: Object | None) -> Object | None:
+    """How pods are grouped, but for how many of them make a gang, which may change."""
+    policy = mapping(spec or {}, "schedulingPolicy")
+    return {**spec, "schedulingPolicy": {"gang": {}}} if spec and "gang" in policy else spec
 
 
 def _lasting(template: Object | None) -> Object:
@@ -105,8 +118,8 @@ def _lasting(template: Object | None) -> Object:
 
 
 def _keep_gang(new: Object, old: Object, reader: Reader) -> None:
-    """A gang needs as many pods as its group was made for."""
-    if new["spec"].get("parallelism") == mapping(old, "spec").get("parallelism"):
+    """A gang of v1.36 needs as many pods as its group was made for."""
+    if reader.release.job_scheduling or new["spec"].get("parallelism") == mapping(old, "spec").get("parallelism"):
         return
     namespace = text(metadata_of(old), "namespace")
     template = mapping(mapping(mapping(old, "spec"), "template"), "spec")
@@ -128,7 +141,7 @@ def _is_controlled_by(obj: Object, job: Object) -> bool:
 
 RULES = Rules(
     defaults=_defaults,
-    admit=_select_by_uid,
+    admit=_admit,
     check=_check,
     check_update=_check_update,
     admit_update=_keep_gang,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
-from kubesched.admission.reading import filled, mapping, metadata_of, name_of, quantities, sequence, text
+from kubesched.admission.reading import ensure_mapping, mapping, metadata_of, name_of, quantities, sequence, text
 from kubesched.admission.resources import check_amount, pod_limits, pod_requests_of, quality_of_service
 from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.api.api_error import forbidden
@@ -23,7 +23,7 @@ _CONTAINERS = (("containers", "container"), ("initContainers", "init container")
 
 
 def _fill_range(limit_range: Object) -> None:
-    for item in sequence(filled(limit_range, "spec"), "limits"):
+    for item in sequence(ensure_mapping(limit_range, "spec"), "limits"):
         if text(item, "type") == "Container":
             default = {**mapping(item, "max"), **mapping(item, "default")}
             requested = {**mapping(item, "min"), **default, **mapping(item, "defaultRequest")}
@@ -89,14 +89,14 @@ def _give_defaults(pod: Object, limit_range: Object) -> None:
             continue
         for kind, word in _CONTAINERS:
             for container in sequence(pod["spec"], kind):
-                resources = filled(container, "resources")
+                resources = ensure_mapping(container, "resources")
                 for key, default, what in (("requests", "defaultRequest", "request"), ("limits", "default", "limit")):
                     missing = mapping(item, default).keys() - mapping(resources, key).keys()
                     if missing:
                         resources[key] = {**mapping(item, default), **mapping(resources, key)}
                         notes.append(f"{', '.join(sorted(missing))} {what} for {word} {container['name']}")
     if notes:
-        filled(metadata_of(pod), "annotations")[_NOTE] = "LimitRanger plugin set: " + "; ".join(notes)
+        ensure_mapping(metadata_of(pod), "annotations")[_NOTE] = "LimitRanger plugin set: " + "; ".join(notes)
 
 
 def _asked_by(pod: Object, item: Object) -> Iterator[_Asked]:
@@ -189,7 +189,7 @@ def _new_quota_status(quota: Object) -> Object:
 RESOURCE_QUOTA = Rules(fills={"spec": {}}, check=_check_quota, new_status=_new_quota_status)
 
 
-def usage(resource: Resource, obj: Object) -> Usage:
+def usage_of(resource: Resource, obj: Object) -> Usage:
     """What one object takes; nothing for a pod that has ended."""
     found = {f"count/{resource.qualified}": _ONE}
     if not resource.group and resource.plural in _BY_NAME:
@@ -228,14 +228,14 @@ def _of_claim(claim: Object) -> dict[str, Quantity]:
     return found
 
 
-def charged(resource: Resource, obj: Object, quotas: Iterable[Object]) -> list[Object]:
+def charge_quotas(resource: Resource, obj: Object, quotas: Iterable[Object]) -> list[Object]:
     """The quotas as they are once the object is there, those that it concerns. Raises ApiError if one is exceeded."""
     found = []
     taken: Usage | None = None
     for quota in quotas:
         if not _covers(quota, resource, obj):
             continue
-        taken = usage(resource, obj) if taken is None else taken
+        taken = usage_of(resource, obj) if taken is None else taken
         hard = mapping(quota["spec"], "hard")
         if resource is PODS:
             _demand(obj, quota, hard)
@@ -259,7 +259,7 @@ def _charge(quota: Object, own: Usage, resource: Resource, obj: Object) -> Objec
 
 
 def _demand(pod: Object, quota: Object, hard: Object) -> None:
-    """Where cpu and memory are shared out, every container says how much it wants."""
+    """Refuse a pod if the quota limits cpu or memory and a container does not say how much it needs."""
     if mapping(pod["spec"], "resources"):
         return
     missing: dict[str, list[str]] = {}
@@ -273,14 +273,14 @@ def _demand(pod: Object, quota: Object, hard: Object) -> None:
         raise forbidden(PODS, name_of(pod), f"failed quota: {name_of(quota)}: must specify {words}")
 
 
-def used(quota: Object, objects: Mapping[Resource, Iterable[Object]]) -> Object:
+def quota_usage(quota: Object, objects: Mapping[Resource, Iterable[Object]]) -> Object:
     """What is taken of a quota by all objects of its namespace, as its status says it."""
     hard = mapping(quota["spec"], "hard")
     total = dict.fromkeys(hard, ZERO)
     for resource, held in objects.items():
         for obj in held:
             if _covers(quota, resource, obj):
-                for name, amount in usage(resource, obj).items():
+                for name, amount in usage_of(resource, obj).items():
                     if name in total:
                         total[name] = total[name].plus(amount)
     return {name: _spell(amount, hard[name]) for name, amount in total.items()}

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from kubesched.admission import names
-from kubesched.admission.reading import fill, filled, mapping, metadata_of, name_of, sequence, text
+from kubesched.admission.reading import ensure_mapping, fill, mapping, metadata_of, name_of, sequence, text
 from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_optional_selector
 from kubesched.admission.workloads import check_share
@@ -171,15 +171,28 @@ def _check_spec(spec: Object, path: str, mistakes: Mistakes) -> None:
         mistakes.invalid(f"{path}.priority", priority, f"must be between {lowest} and {highest}, inclusive")
 
 
-NEWER_POD_GROUP = Rules(
-    fills={"spec": {}},
+def _unsized(spec: Object) -> Object:
+    """But for how many pods make a gang."""
+    is_gang = "gang" in mapping(spec, "schedulingPolicy")
+    sized = {**spec, "schedulingPolicy": {"gang": {}}} if is_gang else spec
+    templates = sequence(spec, "podGroupTemplates")
+    return {**sized, "podGroupTemplates": [_unsized(each) for each in templates]} if templates else sized
+
+
+def _only_resized(new: Object, old: Object, mistakes: Mistakes) -> None:
+    mistakes.immutable("spec", _unsized(new["spec"]), _unsized(mapping(old, "spec")))
+
+
+POD_GROUP = Rules(
+    fills={"spec": {"disruptionMode": "Pod"}},
     admit=_admit_group,
     check=lambda group, mistakes: _check_spec(group["spec"], "spec", mistakes),
     immutable=("spec",),
     counts_generations=True,
 )
-POD_GROUP = structs.replace(NEWER_POD_GROUP, fills={"spec": {"disruptionMode": "Pod"}})
+NEWER_POD_GROUP = structs.replace(POD_GROUP, fills={"spec": {}}, immutable=(), check_update=_only_resized)
 WORKLOAD = Rules(fills={"spec": {}}, check=_check_workload, immutable=("spec",), counts_generations=True)
+NEWER_WORKLOAD = structs.replace(WORKLOAD, immutable=(), check_update=_only_resized)
 
 
 # -- autoscalers, in the shape of today and in the older one, which knows of cpu alone --------------------------------
@@ -205,7 +218,7 @@ def _fill_autoscaler(autoscaler: Object) -> None:
     behavior = spec.get("behavior")
     if behavior is not None:
         for way, policies in _POLICIES.items():
-            rules = filled(behavior, way)
+            rules = ensure_mapping(behavior, way)
             fill(rules, "selectPolicy", "Max")
             fill(rules, "policies", [dict(policy) for policy in policies])
 

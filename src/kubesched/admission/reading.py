@@ -60,7 +60,7 @@ def fill(holder: Object, key: str, value: Any) -> None:
         holder[key] = value
 
 
-def filled(holder: Object, key: str) -> Object:
+def ensure_mapping(holder: Object, key: str) -> Object:
     """The object at that field, made if there was none, to be changed by the caller."""
     if holder.get(key) is None:
         holder[key] = {}
@@ -72,7 +72,7 @@ def fill_all(holder: Object, defaults: Mapping[str, Any]) -> None:
     """Set all that the client left out; a mapping among the defaults is made if there was none, and filled in turn."""
     for key, value in defaults.items():
         if isinstance(value, dict):
-            fill_all(filled(holder, key), value)
+            fill_all(ensure_mapping(holder, key), value)
         else:
             fill(holder, key, value)
 

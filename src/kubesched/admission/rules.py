@@ -12,6 +12,7 @@ from kubesched.admission import names
 from kubesched.admission.reading import fill_all, mapping, metadata_of, sequence, text
 from kubesched.api.api_error import ApiError, invalid
 from kubesched.api.kinds import Object, Resource
+from kubesched.api.release import Release
 from kubesched.api.schema import Mistake
 
 IMMUTABLE = "field is immutable"
@@ -28,7 +29,7 @@ class Mistakes:
     def __init__(self) -> None:
         self.found: list[Mistake] = []
         self.refusal: ApiError | None = None
-        """The answer of an admission plugin that would not have the object; a server looks no further then."""
+        """The refusal of an admission plugin; a server does not validate the object any further then."""
 
     def required(self, field: str, why: str = "") -> None:
         self._add(field, "Required value", why, REQUIRED)
@@ -216,7 +217,9 @@ def check_metadata_update(new: Object, old: Object, mistakes: Mistakes) -> None:
 
 
 class Reader(Protocol):
-    """What admission may look up in the cluster."""
+    """What admission may look up in the cluster, and the release of its API server."""
+
+    release: Release
 
     def find(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
 

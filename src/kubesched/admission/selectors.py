@@ -85,7 +85,7 @@ def _check_node_field(requirement: Object, where: str, mistakes: Mistakes) -> No
         mistakes.invalid_each(f"{where}.values[{i}]", value, names.subdomain(value))
 
 
-def compiled(selector: Object) -> Selector:
+def compile_label_selector(selector: Object) -> Selector:
     """The selector in a form that can be asked whether it matches."""
     wanted = [Requirement(key, "In", frozenset((value,))) for key, value in mapping(selector, "matchLabels").items()]
     wanted += [
@@ -96,7 +96,7 @@ def compiled(selector: Object) -> Selector:
 
 
 def matches(selector: Object, labels: Mapping[str, str]) -> bool:
-    return compiled(selector).matches(labels)
+    return compile_label_selector(selector).matches(labels)
 
 
 def check_optional_selector(holder: Object, key: str, where: str, mistakes: Mistakes) -> None:

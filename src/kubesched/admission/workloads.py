@@ -7,7 +7,7 @@ from typing import Any
 
 from kubesched.admission import names
 from kubesched.admission.pods import check_pod_spec, fill_pod_spec
-from kubesched.admission.reading import fill, fill_all, filled, mapping, name_of, sequence, text
+from kubesched.admission.reading import ensure_mapping, fill, fill_all, mapping, name_of, sequence, text
 from kubesched.admission.rules import NEGATIVE, Mistakes, Rules, check_annotations, check_labels
 from kubesched.admission.selectors import check_label_selector, matches
 from kubesched.admission.storage import CLAIM_DEFAULTS, check_claim_spec
@@ -149,11 +149,11 @@ def _check_replica_set(replica_set: Object, mistakes: Mistakes) -> None:
 
 
 def _fill_replication_controller(controller: Object) -> None:
-    spec = filled(controller, "spec")
+    spec = ensure_mapping(controller, "spec")
     if labels := template_labels(spec):
         if not spec.get("selector"):
             spec["selector"] = dict(labels)
-        metadata = filled(controller, "metadata")
+        metadata = ensure_mapping(controller, "metadata")
         if not metadata.get("labels"):
             metadata["labels"] = dict(labels)
     fill(spec, "replicas", 1)
@@ -196,10 +196,10 @@ def _fill_stateful_set(stateful_set: Object) -> None:
 
 
 def _fill_update_strategy(spec: Object, rolling: Object, field: str = "updateStrategy") -> None:
-    strategy = filled(spec, field)
+    strategy = ensure_mapping(spec, field)
     fill(strategy, "type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        fill_all(filled(strategy, "rollingUpdate"), rolling)
+        fill_all(ensure_mapping(strategy, "rollingUpdate"), rolling)
 
 
 def _check_stateful_set(stateful_set: Object, mistakes: Mistakes) -> None:
@@ -245,7 +245,7 @@ def _stateful_set_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
 
 
 def _fill_daemon_set(daemon_set: Object) -> None:
-    spec = filled(daemon_set, "spec")
+    spec = ensure_mapping(daemon_set, "spec")
     _fill_update_strategy(spec, {"maxUnavailable": 1, "maxSurge": 0})
     fill(spec, "revisionHistoryLimit", 10)
     fill_template(spec)

@@ -93,7 +93,7 @@ class DeviceClaim(Record, frozen=True):
 
 
 class ResourceClaimSpec(Record, frozen=True):
-    """What is asked for."""
+    """The devices that a claim requests."""
 
     devices: DeviceClaim = DeviceClaim()
 
@@ -145,7 +145,7 @@ class AllocationResult(Record, frozen=True):
 
 
 class ConsumerReference(Record, frozen=True):
-    """Who may use the devices of a claim: a pod, or all pods of a group."""
+    """A consumer for whom a claim is reserved: a pod, or all pods of a group."""
 
     api_group: str = ""
     resource: str = ""

@@ -8,7 +8,7 @@ from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import Object
 
 
-def merged(target: Any, patch: Any) -> Any:
+def apply_merge_patch(target: Any, patch: Any) -> Any:
     """What becomes of the target, whatever it is, when the patch is merged in. Neither is changed."""
     if not isinstance(patch, dict):
         return patch
@@ -17,7 +17,7 @@ def merged(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(name, None)
         else:
-            result[name] = merged(result.get(name), value)
+            result[name] = apply_merge_patch(result.get(name), value)
     return result
 
 
@@ -36,7 +36,7 @@ def patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, An
 
 def merge_patch(obj: Object, patch: Any) -> Object:
     """The object with the patch merged in; a 400 if the patch is no object."""
-    result: Object = merged(obj, patch_object(patch))
+    result: Object = apply_merge_patch(obj, patch_object(patch))
     return result
 
 

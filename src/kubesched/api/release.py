@@ -100,6 +100,12 @@ class Release:
         139057, "a pod that is created with a nominated node counts there at once, even if it is gated"
     )
 
+    # -- controllers ---------------------------------------------------------------------------------------------------
+    job_scheduling: bool = _since(
+        140188,
+        "with WorkloadWithJob, any Job without an owner groups its pods: as a gang only if its spec.scheduling says so",
+    )
+
     # -- figures ------------------------------------------------------------------------------------------------------
     claims_by_owner: bool = _since(
         140422, "claims that the scheduler creates are counted by their owner, in a series of another name"

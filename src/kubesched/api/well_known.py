@@ -32,7 +32,7 @@ _OWNED_DOMAINS = (
 
 
 def is_owned_label(key: str) -> bool:
-    """Whether Kubernetes, a kubelet or a cloud provider sets this label of nodes: nobody else should change it."""
+    """Whether Kubernetes, a kubelet or a cloud provider sets this label of nodes, which nothing else should change."""
     domain = key.partition("/")[0] if "/" in key else ""
     return key in POOL_LABELS or any(domain == owned or domain.endswith(f".{owned}") for owned in _OWNED_DOMAINS)
 

@@ -16,7 +16,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.storage import StorageClass
 from kubesched.api.workloads import Namespace, PriorityClass
-from kubesched.ask.targets import parsed
+from kubesched.ask.targets import parse_target
 from kubesched.config import SchedulerConfiguration
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE, Deployment, PodWorkload, ReplicaSet, StatefulSet
 from kubesched.simulate.manifests import Manifests, load, loads
@@ -104,7 +104,7 @@ class AddNodesFromTemplate(_Edit, frozen=True, tag="add-from-template"):
 
 
 class _ObjectEdit(_Edit, frozen=True):
-    """One object. Its kind is enough to find it: `apiVersion` is there for whoever reads it."""
+    """One object. Its kind is enough to find it; `apiVersion` is for readers alone."""
 
     kind: str
     name: str
@@ -283,7 +283,7 @@ def read_scale(text: str, namespace: str = DEFAULT_NAMESPACE) -> ScaleWorkload:
 
 def scale_of(target: str, replicas: int, namespace: str = DEFAULT_NAMESPACE) -> ScaleWorkload | None:
     """The same for `[namespace/]type/name` and a number; None for a target that cannot be scaled."""
-    kind, key = parsed(target, namespace)
+    kind, key = parse_target(target, namespace)
     scalable = next((each for each in SCALABLE if each is kind), None)
     if scalable is None:
         return None

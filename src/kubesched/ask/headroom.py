@@ -31,7 +31,7 @@ from kubesched.simulate.placement import (
     PodPlacement,
     UnplacedPod,
     capacity,
-    decided,
+    decide_on,
     model_of,
     own_claims,
     with_claims_anew,
@@ -53,7 +53,7 @@ class Headroom(NamedTuple):
 
 
 def has_headroom(pod: Pod) -> bool:
-    """Whether it makes sense to ask for more pods like this one: a DaemonSet, a kubelet and a timer make their own."""
+    """Whether headroom says anything about the pod: not for DaemonSet pods, static pods and runs of CronJobs."""
     owner = pod.metadata.controller
     if is_daemon(pod) or MIRROR in pod.metadata.annotations:
         return False
@@ -122,11 +122,11 @@ def _copy_room(cluster: ClusterModel, model: Pod) -> CopyRoom | None:
 def _decided(trial: Trial, model: Pod, *, places: bool) -> Decision:
     """The decision for the next one, with claims of its own where these may be made."""
     if not places:
-        return decided(trial.cluster, model)
+        return decide_on(trial.cluster, model)
     copy, claims = with_claims_anew(model, own_claims(model, trial.cluster.state))
     for claim in claims:
         trial.change(Change(None, claim))
-    return decided(trial.cluster, trial.with_claims(copy))
+    return decide_on(trial.cluster, trial.with_claims(copy))
 
 
 def _fitting(decision: Decision) -> int:

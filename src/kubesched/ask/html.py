@@ -92,7 +92,7 @@ def lines_over_time(times: Sequence[float], lines: Sequence[Line], *, percent: b
     """Steps: a value holds until the next time."""
     last = times[-1] or 1.0
     highest = max((value for line in lines for value in line.values), default=0.0) or 1.0
-    step = rounded(highest / _TICKS, whole=not percent)
+    step = round_up(highest / _TICKS, whole=not percent)
     chart = LineChart(220, last, math.ceil(highest / step - 1e-9) * step, step, percent=percent)
     chart.label_times()
     for line in lines:
@@ -121,7 +121,7 @@ def _thinned(count: int) -> list[int]:
     return sorted({*range(0, count, step), count - 1})
 
 
-def rounded(value: float, *, whole: bool) -> float:
+def round_up(value: float, *, whole: bool) -> float:
     """The next step of 1, 2 or 5 times a power of ten; a whole number of what can only be counted."""
     power = 10.0 ** math.floor(math.log10(value))
     step = next(step * power for step in (1, 2, 5, 10) if step * power >= value * (1 - 1e-9))
@@ -131,8 +131,8 @@ def rounded(value: float, *, whole: bool) -> float:
 def round_seconds(value: float) -> float:
     """The next round step of time; below a second, and above a day, by tens."""
     if value < 1:
-        return rounded(value, whole=False)
-    return next((float(step) for step in _SECONDS if step >= value), rounded(value / 86400, whole=True) * 86400)
+        return round_up(value, whole=False)
+    return next((float(step) for step in _SECONDS if step >= value), round_up(value / 86400, whole=True) * 86400)
 
 
 def _clock(seconds: float) -> str:

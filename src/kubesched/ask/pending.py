@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from kubesched.api.change import Change
-from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.ask.explain import explain
 from kubesched.ask.explain.explanation import Cause, cause_of
 from kubesched.ask.output import counted
 from kubesched.ask.remedies import Remedies, RemedyKind
-from kubesched.ask.remedies.remedy import changed
+from kubesched.ask.trial import Trial
 from kubesched.framework.decision import Outcome
 from kubesched.framework.engine import Engine
 from kubesched.simulate.cluster import ClusterModel
@@ -40,9 +39,9 @@ class PendingGroup:
     """Pods of one workload that wait for the same."""
 
     workload: str
-    """`shop/web`; pods that nobody manages go by their namespace."""
+    """`shop/web`; for pods without an owner, their namespace."""
     why: str
-    """What the nodes that came furthest lack, in the words of the pods' conditions: the same that the page says."""
+    """What the last filters that reject any node say, in the words of the condition; the page says the same."""
     pods: tuple[str, ...]
     message: str
     """What the condition of the first of them says."""
@@ -140,7 +139,7 @@ class _Groups:
         remedies = None
         if self._with_remedies and outcome.outcome != "skipped":
             remedies = explain(self._cluster, first).findings.remedies
-            if outcome.outcome == Outcome.UNSCHEDULABLE.value and not first.spec.resource_claims:
+            if outcome.outcome == Outcome.UNSCHEDULABLE.value:
                 pools = self._pools(pods[:MOST_PODS])
         return PendingGroup(workload, why, tuple(pod.key for pod in pods), outcome.message, pools, remedies)
 
@@ -153,7 +152,7 @@ class _Groups:
         return tuple(sorted(found, key=lambda help_: (-help_.places, help_.nodes)))
 
     def _help(self, pool: NodePool, pods: Sequence[Pod]) -> PoolHelp:
-        """The fewest nodes that place as many as any number would."""
+        """The fewest new nodes of the pool after which more of them would place no more of the pods."""
         high = min(max(len(pods), len(pool.models)), MOST_NEW_NODES)
         most = self._places(pool, high, pods)
         fewer = bisect_left(range(1, high), True, key=lambda nodes: self._places(pool, nodes, pods) == most)
@@ -161,17 +160,13 @@ class _Groups:
 
     def _places(self, pool: NodePool, nodes: int, pods: Sequence[Pod]) -> int:
         """How many of the pods find a node once there are so many more, in the zones of the pool by turns."""
-        state = self._cluster.state
-        models = islice(cycle(pool.models), nodes)
-        made = [obj for number, model in enumerate(models, 1) for obj in one_more(state, model, number)]
-        changes: list[Change[KubeObject]] = [Change(None, obj) for obj in made]
-        assumed: list[Pod] = []
-        with changed(self._cluster, changes):
+        models = enumerate(islice(cycle(pool.models), nodes), 1)
+        made = [obj for number, model in models for obj in one_more(self._cluster.state, model, number)]
+        placed = 0
+        with Trial(self._cluster) as trial:
+            for obj in made:
+                trial.change(Change(None, obj))
             for pod in pods:
-                decision = self._engine.decide(pod)
-                if decision.outcome is Outcome.SCHEDULED:
-                    state.assume(pod, decision.node)
-                    assumed.append(pod)
-            for pod in assumed:
-                state.forget(pod)
-        return len(assumed)
+                decision = self._engine.decide(trial.with_claims(pod))
+                placed += decision.outcome is Outcome.SCHEDULED and trial.reserve(decision)
+        return placed

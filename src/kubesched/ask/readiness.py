@@ -70,7 +70,7 @@ def check_readiness(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ReadinessReport:
-    """Suppose the operation, and look at what stands against it. Raises EditError, UserError."""
+    """Apply the drain or upgrade to a copy of the cluster, and report what blocks it. Raises EditError, UserError."""
     known = tuple(objects)
     nodes = node_names(edit, ObjectSet(known))
     found = what_if(known, configuration, [edit], seed=seed, progress=progress).difference
@@ -100,7 +100,7 @@ class _Look:
         self._siblings = Counter(owner for pod in pods if (owner := _owner(pod)))
 
     def hardness(self, node: str) -> tuple[int, int, str]:
-        """How many pods of a node may not leave now, and how many have to."""
+        """A node's number of pods that may not be evicted now, and of pods that have to leave."""
         pods = [pod for pod in self.leaving if pod.spec.node_name == node]
         return sum(bool(self._tracker.forbid(pod)) for pod in pods), len(pods), node
 
@@ -131,7 +131,7 @@ class _Look:
     def pods(self) -> Iterator[ReadinessFinding]:
         orphans = [pod.key for pod in self.leaving if not _owner(pod)]
         if orphans:
-            text = "no owner: nobody would make it anew, and kubectl drain asks for --force"
+            text = "no owner: no controller recreates it, and kubectl drain asks for --force"
             yield _blocks("owner", listed(orphans), text, "delete it by hand, or give it an owner")
         single = [pod.key for pod in self.leaving if self._siblings[_owner(pod)] == 1]
         if single:
@@ -150,7 +150,7 @@ class _Look:
                 yield _risk("local-data", pod.key, text, "keep the node, or let the application copy its data")
 
     def gates(self) -> Iterator[ReadinessFinding]:
-        """Workloads that make their pods anew with a gate, which somebody has to lift."""
+        """Workloads that recreate their pods with scheduling gates, which have to be lifted."""
         owners = set(map(_owner, self.leaving))
         for obj in self._objects:
             if not isinstance(obj, PodWorkload) or f"{obj.namespace}/{type(obj).__name__}/{obj.name}" not in owners:
@@ -158,7 +158,7 @@ class _Look:
             if obj.spec.template.spec.scheduling_gates:
                 gates = listed([gate.name for gate in obj.spec.template.spec.scheduling_gates])
                 subject = f"{obj.namespace}/{type(obj).__name__.lower()}/{obj.name}"
-                yield _risk("gate", subject, f"new pods wait for their gates: {gates}", "see that somebody lifts them")
+                yield _risk("gate", subject, f"new pods wait for their gates: {gates}", "see that they are lifted")
 
 
 def _is_local(volume: PersistentVolume) -> bool:

@@ -1,4 +1,4 @@
-"""The rights that each step needs on an API server: to ask, to look on in shadow mode, to schedule."""
+"""The RBAC rights that each step needs: to ask questions, to run in shadow mode, to schedule."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PROXY = Right("", "pods/proxy", ("get",))
 
 
 def cluster_rights(step: str, *, pod_groups: bool = False) -> list[Right]:
-    """Those in all namespaces."""
+    """The rights of the ClusterRole."""
     if step == "ask":
         return [_followed(kind.resource) for kind in kinds_read(workloads=True).values()]
     kinds: Iterable[Kind] = (*WATCHED, KINDS["DeviceTaintRule"], *((KINDS["PodGroup"],) if pod_groups else ()))
@@ -63,7 +63,7 @@ def cluster_rights(step: str, *, pod_groups: bool = False) -> list[Right]:
 
 
 def system_rights(step: str, lease: str = "kubesched") -> list[Right]:
-    """Those in kube-system alone."""
+    """The rights of the Role in kube-system."""
     if step == "ask":
         return [_PROXY]
     leases = [
@@ -108,7 +108,7 @@ def roles(step: str, *, lease: str = "kubesched", pod_groups: bool = False) -> l
 
 
 def bindings(step: str, subject: dict[str, str]) -> list[dict[str, Any]]:
-    """What gives these roles to somebody."""
+    """The bindings of these roles to a user or a service account."""
     name, made = f"kubesched-{step}", list[dict[str, Any]]()
     for kind in ("ClusterRole", "Role"):
         metadata = {"name": name} | ({"namespace": SYSTEM} if kind == "Role" else {})

@@ -81,8 +81,8 @@ class QueryService:
     # -- at once ------------------------------------------------------------------------------------------------------
 
     def ask_now(self, edits: Iterable[TrialEdit], question: Callable[[Trial, CheckTime], T]) -> T:
-        """Put a question to the cluster itself, in one go, with edits for this question alone: the cluster is the same
-        throughout, and afterwards. RequestError, QuestionTimeoutError, PluginError."""
+        """Answer a question on the cluster itself, without yielding to the event loop. The edits of the question are
+        undone afterwards. RequestError, QuestionTimeoutError, PluginError."""
         check_time = self._time_check(self._timeout)
         with Trial(self.cluster) as trial:
             apply_to_trial(edits, trial, self.objects, check_time)
@@ -91,7 +91,7 @@ class QueryService:
     # -- slowly -------------------------------------------------------------------------------------------------------
 
     def is_late(self) -> Callable[[], bool]:
-        """Whether a slow question that is asked now takes too long: for what has an answer all the same."""
+        """A function that says when a slow question asked now has run out of time, for answers that may be partial."""
         deadline = self._clock() + self.slow_timeout
         return lambda: self._clock() > deadline
 

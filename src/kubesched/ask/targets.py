@@ -65,7 +65,7 @@ def find_pod(
     Of a workload it is a pod that is pending, else the next that it would make; of a group one that is pending, else
     one that is not. A `trial` takes back what comes with a new pod; without one it stays. Raises UnknownTargetError.
     """
-    kind, key = parsed(text, namespace)
+    kind, key = parse_target(text, namespace)
     if kind is Pod:
         if key not in cluster.pods:
             raise UnknownTargetError(unknown_pod(key, cluster))
@@ -82,7 +82,7 @@ def find_pod(
 
 def pending_of(cluster: ClusterModel, text: str, namespace: str = DEFAULT_NAMESPACE) -> list[Pod]:
     """All pending pods of the pod, workload or group that is meant. Raises UnknownTargetError."""
-    kind, key = parsed(text, namespace)
+    kind, key = parse_target(text, namespace)
     find_pod(cluster, text, namespace)
     if kind is Pod:
         return [pod for pod in cluster.pending() if pod.key == key]
@@ -149,7 +149,7 @@ def _wanting_one_more(workload: PodWorkload, pods: Collection[str]) -> PodWorklo
     return replace(workload, spec=spec, status=PodWorkloadStatus())
 
 
-def parsed(text: str, namespace: str) -> tuple[type[KubeObject], str]:
+def parse_target(text: str, namespace: str) -> tuple[type[KubeObject], str]:
     """The kind and the `namespace/name` that a text means."""
     parts = text.split("/")
     if len(parts) == 3 and parts[1].lower() in TYPES:

@@ -1,7 +1,7 @@
-"""Trying pods and changes on a cluster: the engine decides on its own state, and then all is as it was before.
+"""Tries pods and changes on a cluster: the engine decides on the cluster's own state, and then all is undone.
 
-There is no copy of the cluster. A trial takes back what it does, last first, and puts what left its place back in
-order: pods of a node, objects of a kind, nodes of a zone. Nothing else may happen to the cluster meanwhile.
+There is no copy of the cluster. A trial undoes its steps, last first, and restores orders that decisions depend on:
+pods of a node, objects of a kind, nodes of a zone. Nothing else may change the cluster while a trial lasts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubesched.api.pod_groups import group_key
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.simulate.claims import claims_of, made_for
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.simulate.placement import PodPlacement, UnplacedPod, by_outcome, decided, place_one, reserve
+from kubesched.simulate.placement import PodPlacement, UnplacedPod, by_outcome, decide_on, place_one, reserve
 
 
 class Trial:
@@ -43,7 +43,7 @@ class Trial:
 
     @contextmanager
     def part(self) -> Iterator[Callable[[], None]]:
-        """What is done within this block is taken back at its end already, unless what it yields is called before."""
+        """A trial within the trial: undone at the end of the block, unless the block calls the function it gets."""
         before, flags = self._undo, (self._order_is_kept, self._pods_are_kept)
         self._undo, is_kept = ExitStack(), []
         try:
@@ -75,7 +75,7 @@ class Trial:
         return pod
 
     def _schedule(self, pod: Pod) -> Decision:
-        decision = decided(self.cluster, pod)
+        decision = decide_on(self.cluster, pod)
         if decision.outcome is Outcome.SCHEDULED:
             self.reserve(decision)
         return decision
@@ -90,12 +90,12 @@ class Trial:
         return True
 
     def take_off(self, pod: Pod) -> Pod:
-        """The pod as if it had not been placed yet; whatever it held is free."""
+        """Remove the pod from its node, with its claims deallocated. Returns the pod as pending."""
         self.keep(pod)
-        return self.cluster.taken_off_its_node(pod)
+        return self.cluster.take_off_node(pod)
 
     def keep(self, pod: Pod) -> None:
-        """Whatever becomes of the pod and its claims from now on, it is there again afterwards as it is now."""
+        """Restore the pod and its claims at the end of the trial, whatever happens to them until then."""
         extended, others = claims_of(pod, self._state)
         for claim in others if extended is None else (extended, *others):
             self._keep_objects(claim)

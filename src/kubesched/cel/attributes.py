@@ -1,4 +1,4 @@
-"""Which attributes of a device an expression reads: to it, devices that are equal in those are the same."""
+"""Finds the attributes that an expression reads: devices with equal values of these get the same answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the types of an expression before any device is seen, and refuses what cannot work on any device."""
+"""The type checker: refuses expressions that are wrong for every device, before any is evaluated."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NAMED_TYPES: dict[str, CelType] = {
 """What a bare name can mean besides a variable."""
 
 
-class Checked:
+class CheckedAst:
     """The types of an expression's parts, and which overloads its calls may come to."""
 
     def __init__(self) -> None:
@@ -77,7 +77,9 @@ class Checked:
 _DEVICE: Mapping[str, CelType] = {"device": types.DEVICE}
 
 
-def check(tree: SyntaxNode, variables: Mapping[str, CelType] = _DEVICE, *, attribute: CelType = types.ANY) -> Checked:
+def check(
+    tree: SyntaxNode, variables: Mapping[str, CelType] = _DEVICE, *, attribute: CelType = types.ANY
+) -> CheckedAst:
     """Type-check a whole expression, whose variables have these types, and attributes of devices that one."""
     checker = _Checker(variables, attribute)
     result = checker.check(tree)
@@ -102,7 +104,7 @@ class _Checker:
     def __init__(self, variables: Mapping[str, CelType], attribute: CelType) -> None:
         attributes = types.map_of(types.STRING, types.map_of(types.STRING, attribute))
         self._device_fields = {**_DEVICE_FIELDS, "attributes": attributes}
-        self.checked = Checked()
+        self.checked = CheckedAst()
         self.known = Substitution()
         self._scope = dict(variables)
 

@@ -71,7 +71,7 @@ def comparison(name: str, left: Closure, right: Value) -> Closure | None:
 
 
 def local(slot: int) -> Closure:
-    """A local variable; what went wrong with its value goes wrong here."""
+    """A local variable; an error in its value is raised where the variable is used."""
 
     def read(frame: Frame) -> Value:
         value = frame[slot]

@@ -142,14 +142,14 @@ def every_pair(args: Sequence[Value], result: Value = None) -> int:
 
 
 def every_pair_twice(args: Sequence[Value], result: Value = None) -> int:
-    """So, in both directions."""
+    """As `every_pair`, in both directions."""
     return 1 + 2 * size_of(args[0]) * size_of(args[-1])
 
 
 def sorting(args: Sequence[Value], result: Value) -> int:
-    """The same price, though it is not so much work."""
+    """As `every_pair_twice`, although a sort is less work."""
     return every_pair_twice(args)
 
 
 PAID_BEFORE = frozenset({every_pair, every_pair_twice})
-"""Prices of calls that would take very long if they were made before it is known that they are too expensive."""
+"""Prices that are paid before the call, since a call beyond the limit would take very long."""

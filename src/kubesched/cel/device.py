@@ -32,9 +32,9 @@ class CelDevice(msgspec.Struct, frozen=True, eq=False):
     capacity: DomainMap
     allow_multiple_allocations: bool
     modest: bool
-    """Whether it has no problem and stays within the API's limits: then the worst an expression can cost is known."""
+    """Whether it has no `problem` and stays within the API's limits, for which `worst_case_cost` holds."""
     problem: str | None = None
-    """Why no expression can be evaluated for it."""
+    """Why every evaluation for this device is an error; None if there is no reason."""
 
     def as_map(self) -> dict[str, Value]:
         """All of it, for expressions that pass the device around."""

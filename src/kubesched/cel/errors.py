@@ -35,7 +35,7 @@ class AbsorbableError(Exception):
 
 
 class CostLimitError(Exception):
-    """Evaluation was stopped: nothing absorbs that. Never leaves this package."""
+    """The cost limit was reached: no operator absorbs this error. Never leaves this package."""
 
 
 def no_such_key(key: object) -> AbsorbableError:

@@ -11,7 +11,7 @@ from kubesched.cel.values import MAPS, TypeValue, Uint, Value, show_double, type
 _CLAUSE = re.compile(r"%(?:(?P<percent>%)|(?:\.(?P<precision>[0-9]*))?(?P<verb>.)?)", re.DOTALL)
 _DEFAULT_PRECISION = "6"
 _MOST_DIGITS = 6
-"""Of a precision. Go would print more; we would rather not."""
+"""The largest precision that is printed; Go has no limit."""
 _PRINTABLE = {
     "s": (
         frozenset({"string", "bool", "bytes", "int", "uint", "double", "map", "list", "type", "null", "null_type"})

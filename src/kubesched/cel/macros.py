@@ -20,7 +20,7 @@ _TRANSFORMS = {
 
 
 class MacroError(Exception):
-    """The macro was meant, but not well-formed."""
+    """A call of a macro with arguments that it does not take."""
 
     def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)

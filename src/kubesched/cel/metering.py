@@ -1,11 +1,11 @@
-"""A compiler that counts costs, and the estimate that says when counting is not needed."""
+"""A compiler whose closures count costs, and the estimate that says whether an expression needs counting."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from kubesched.cel.closures import Closure, Frame
-from kubesched.cel.compiler import METER_SLOT, Built, Compiler
+from kubesched.cel.compiler import METER_SLOT, Compiler, NodeCode
 from kubesched.cel.costs import ACCESS_COST, PAID_BEFORE
 from kubesched.cel.device import MODEST
 from kubesched.cel.functions import Function, Overload
@@ -35,7 +35,7 @@ class MeteringCompiler(Compiler):
     def made(self, run: Closure, cost: int) -> Closure:
         return _paying(run, cost)
 
-    def apply(self, function: Function, fitting: Sequence[Overload], sure: bool, args: Sequence[Built]) -> Built:
+    def apply(self, function: Function, fitting: Sequence[Overload], sure: bool, args: Sequence[NodeCode]) -> NodeCode:
         runs = [arg.run for arg in args]
 
         def run(frame: Frame) -> Value:
@@ -51,7 +51,7 @@ class MeteringCompiler(Compiler):
             frame[METER_SLOT].spend(price(values, result))
             return result
 
-        return Built(run)
+        return NodeCode(run)
 
     def pay_fold(self) -> Callable[[Frame, int], None]:
         return lambda frame, cost: frame[METER_SLOT].spend(cost)

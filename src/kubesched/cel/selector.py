@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from kubesched.cel import library, types
 from kubesched.cel.attributes import attributes_read_by
-from kubesched.cel.checker import Checked, check
+from kubesched.cel.checker import CheckedAst, check
 from kubesched.cel.compiler import FIRST_LOCAL, Compiler
 from kubesched.cel.costs import CostMeter, Interrupt
 from kubesched.cel.device import CelDevice
@@ -67,9 +67,9 @@ class CompiledSelector:
         return f"Selector({self.expression!r})"
 
     def matches(self, device: CelDevice, interrupt: Interrupt | None = None) -> bool:
-        """Whether the device will do; raises EvaluationError if the expression cannot tell.
+        """Whether the expression is true for the device. Raises EvaluationError.
 
-        `interrupt` is called now and then, if it takes long.
+        `interrupt` is called from time to time in a long evaluation.
         """
         if not (self._cheap and device.modest):
             return self.metered().matches(device, CostMeter(interrupt=interrupt))
@@ -99,7 +99,7 @@ class CompiledSelector:
 class MeteredSelector:
     """A compiled expression that counts what each evaluation costs, and stops it at the limit."""
 
-    def __init__(self, expression: str, tree: SyntaxNode, checked: Checked) -> None:
+    def __init__(self, expression: str, tree: SyntaxNode, checked: CheckedAst) -> None:
         self.expression = expression
         compiler = MeteringCompiler(checked)
         self._run = compiler.build(tree).run
@@ -109,7 +109,7 @@ class MeteredSelector:
         return f"MeteredSelector({self.expression!r})"
 
     def matches(self, device: CelDevice, meter: CostMeter | None = None) -> bool:
-        """Whether the device will do; raises EvaluationError if the expression cannot tell, or would cost too much.
+        """Whether the expression is true for the device. Raises EvaluationError, also beyond the cost limit.
 
         A meter that is given says afterwards how much of the limit is left.
         """
@@ -137,7 +137,7 @@ def compile_selector(expression: str, *, with_lists: bool = False) -> CompiledSe
     return CompiledSelector(expression, with_lists=with_lists)
 
 
-def _check(expression: str, with_lists: bool) -> tuple[SyntaxNode, Checked]:
+def _check(expression: str, with_lists: bool) -> tuple[SyntaxNode, CheckedAst]:
     tree, issues = parse(expression)
     if tree is None or issues:
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
@@ -157,8 +157,8 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def validate(tree: SyntaxNode, checked: Checked) -> list[Issue]:
-    """What is wrong with a type-checked expression all the same."""
+def validate(tree: SyntaxNode, checked: CheckedAst) -> list[Issue]:
+    """Mistakes of a type-checked expression that upstream's validation finds: literals and formats."""
     return [*_bad_literals(tree), *_mixed_literals(tree, checked), *_bad_formats(tree, checked)]
 
 
@@ -182,7 +182,7 @@ def _bad_literals(tree: SyntaxNode) -> Iterator[Issue]:
                 yield Issue(arg.offset, f"invalid {node.function} argument")
 
 
-def _mixed_literals(tree: SyntaxNode, checked: Checked) -> Iterator[Issue]:
+def _mixed_literals(tree: SyntaxNode, checked: CheckedAst) -> Iterator[Issue]:
     """Attributes have no static type, so a list of one attribute and one number is mixed; to format() it may be."""
     for node in _walk(tree, formats=False):
         if isinstance(node, ListNode):
@@ -194,7 +194,7 @@ def _mixed_literals(tree: SyntaxNode, checked: Checked) -> Iterator[Issue]:
             yield from _first_mismatch(values)
 
 
-def _element_type(checked: Checked, node: SyntaxNode, optional: bool) -> CelType:
+def _element_type(checked: CheckedAst, node: SyntaxNode, optional: bool) -> CelType:
     type_of_node = checked.type_of(node)
     return type_of_node.parameters[0] if optional and type_of_node.kind is TypeKind.OPTIONAL else type_of_node
 
@@ -206,7 +206,7 @@ def _first_mismatch(elements: list[tuple[SyntaxNode, CelType]]) -> Iterator[Issu
             return
 
 
-def _bad_formats(tree: SyntaxNode, checked: Checked) -> Iterator[Issue]:
+def _bad_formats(tree: SyntaxNode, checked: CheckedAst) -> Iterator[Issue]:
     """`"%d".format([x])` with a literal list: every clause must be able to print what it is given."""
     for node in _walk(tree):
         if _is_format(node) and isinstance(node.target, Literal) and isinstance(node.args[0], ListNode):
@@ -217,7 +217,9 @@ def _is_format(node: SyntaxNode) -> TypeGuard[Call]:
     return isinstance(node, Call) and node.function == "format" and len(node.args) == 1
 
 
-def _bad_clauses(call: Call, template: Literal, elements: tuple[SyntaxNode, ...], checked: Checked) -> Iterator[Issue]:
+def _bad_clauses(
+    call: Call, template: Literal, elements: tuple[SyntaxNode, ...], checked: CheckedAst
+) -> Iterator[Issue]:
     if not isinstance(template.value, str):
         return
     try:

@@ -38,7 +38,7 @@ _TOKEN = re.compile(
 _OPENING_QUOTE = re.compile(r"[bB]?[rR]?(\"\"\"|'''|[\"'])")
 _NEVER_CLOSED = re.compile(rf"(?:{_ESCAPE}|[^\\\n\r])*")
 _HALF_A_SIGN = "&|="
-"""What can only be doubled: the character after it has been looked at, and is reported with it."""
+"""CEL has these signs only doubled: a single one is reported together with the character after it."""
 _KEYWORDS = frozenset({"true", "false", "null", "in"})
 
 

@@ -1,4 +1,4 @@
-"""Static types, and which of them can stand where another is wanted."""
+"""Static types, and which type is assignable to which."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def type_of(value: CelType) -> CelType:
 
 
 def variable(name: str) -> CelType:
-    """A type that is to be found out."""
+    """A type variable, which the checker solves."""
     return CelType(TypeKind.VARIABLE, name)
 
 
 class Substitution:
-    """What is known of type variables. Trying something leaves no trace unless it succeeds."""
+    """The solutions of type variables found so far. An assignment that fails changes nothing."""
 
     def __init__(self) -> None:
         self._known: dict[CelType, CelType] = {}

@@ -1,4 +1,4 @@
-"""`kubesched check`: can these nodes be drained or upgraded now, and what stands against it?"""
+"""`kubesched check`: can these nodes be drained or upgraded now, and what blocks it?"""
 
 from __future__ import annotations
 

@@ -153,12 +153,12 @@ class ClusterSource:
 
     @property
     def version(self) -> str:
-        """The version of the API server: `v1.36.4`; empty where nobody knows it."""
+        """The version of the API server: `v1.36.4`; empty where it is unknown."""
         opened = self._opened
         return opened.version if opened is not None else ""
 
     def configuration(self) -> FoundConfiguration | None:
-        """The configuration of the scheduler in charge; None where nobody could know it."""
+        """The configuration of the scheduler in charge; None for manifests, which say nothing of it."""
         opened = self._opened
         return opened.configuration() if opened is not None else None
 

@@ -13,7 +13,7 @@ from kubesched.api.pod import Pod
 from kubesched.ask.explain import ExplainedPod
 from kubesched.ask.explain import explain as explain_pod
 from kubesched.ask.pending import PendingPods, pending_pods
-from kubesched.ask.targets import find_pod, parsed
+from kubesched.ask.targets import find_pod, parse_target
 from kubesched.cli.cluster_options import (
     TEXT,
     cluster_of,
@@ -70,7 +70,7 @@ def explain(
                     found.append(
                         find_pod(asked, f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}")
                     )
-            _tell_refusals(asked, {parsed(text, namespace or source.namespace) for text in targets})
+            _tell_refusals(asked, {parse_target(text, namespace or source.namespace) for text in targets})
             _refuse_other_schedulers(found, asked)
             answers = [explain_pod(asked, pod, with_remedies=not no_remedies) for pod in found]
         else:

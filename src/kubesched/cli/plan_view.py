@@ -1,4 +1,4 @@
-"""A plan as text: what to do, how good that is at best, how it was checked."""
+"""A plan as text: the steps, the bound, and how it was checked."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from kubesched.ask.answers import Skipped, answer
 from kubesched.ask.html import releases_page
 from kubesched.ask.output import listed
 from kubesched.ask.releases.comparison import ReleaseComparison, compare_releases
+from kubesched.ask.releases.settings import usable_gates
 from kubesched.cli.cluster_options import (
     SchedulerConfig,
     now_in_words,
@@ -26,7 +27,6 @@ from kubesched.cli.grid import STRONG, Grid
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import BAD, console, note, paragraph, print_plain, print_rows, print_skipped, progress_bar
 from kubesched.config import Features, SchedulerConfiguration
-from kubesched.config.gates import gates_of
 from kubesched.daemon.feature_gates import FeatureGates, gate_settings
 from kubesched.daemon.flag_values import MULTIMAP
 from kubesched.simulate.cluster import profiles_of
@@ -80,13 +80,7 @@ def answer_releases(
 
 def _features(given: dict[str, bool], release: Release) -> tuple[Features, list[str]]:
     """What the gates come to under a release, without those that it refuses. GateError if it would be no better."""
-    known = gates_of(release)
-    usable = {
-        name: value
-        for name, value in given.items()
-        if name in known and not (known[name].locked and known[name].default != value)
-    }
-    refused = [f"{release.name}: the feature gate {name} cannot be set" for name in given if name not in usable]
+    usable, refused = usable_gates(given, release)
     return Features.of(FeatureGates(usable, release), release), refused
 
 

@@ -7,7 +7,7 @@ import sys
 import click
 
 from kubesched.ask.output import counted
-from kubesched.ask.sources.anonymize import anonymized
+from kubesched.ask.sources.anonymize import anonymize_cluster
 from kubesched.ask.sources.reading import ClusterReading
 from kubesched.ask.sources.snapshot import write_snapshot, write_to
 from kubesched.cli.cluster_options import config_option, feature_gates_option, scheduler_config
@@ -34,7 +34,7 @@ def snapshot(source: ClusterSource, config_file: str | None, features: Features,
     assert reading is not None  # there are no files to read instead
     if anonymize:
         left_out = [name for name in reading.objects if name in config.custom_resources]
-        reading = anonymized(reading)
+        reading = anonymize_cluster(reading)
         for name in left_out:
             click.echo(f"Warning: {name} is left out: only its plugin knows what in it is a name", err=True)
     if file == "-" and sys.stdout.isatty():

@@ -150,7 +150,7 @@ class DifferencePrinter:
         leaving = [each.pod for each in self._it.moved if each.unmanaged]
         leaving += [each.pod for each in self._it.waiting if each.unmanaged]
         if leaving:
-            text = f"Without an owner, so that nobody would make them anew: {listed(leaving)}"
+            text = f"Without an owner, so that no controller recreates them: {listed(leaving)}"
             self._out.print()
             note(self._out, text)
 
@@ -295,7 +295,7 @@ def what_if(
 ) -> None:
     """Change the cluster, and show the difference: who moves, who waits and why, who is evicted.
 
-    The cluster is simulated twice, as it is and with all changes, so what would happen anyway is not told. Nothing is
+    The cluster is simulated twice, as it is and with all changes; what happens in both is left out. Nothing is
     written to a cluster.
     """
     if upgrade_to is not None:

@@ -15,7 +15,7 @@ from kubesched.config.configuration import (
 from kubesched.config.features import Features
 from kubesched.config.mistakes import ConfigError, InvalidConfigError, UnreadableConfigError
 from kubesched.config.output import to_json, to_plain, to_yaml, without_secrets
-from kubesched.config.reading import default, from_plain, load
+from kubesched.config.reading import default, from_plain, load, read_again
 
 __all__ = [
     "ConfigError",
@@ -32,6 +32,7 @@ __all__ = [
     "default",
     "from_plain",
     "load",
+    "read_again",
     "to_json",
     "to_plain",
     "to_yaml",

@@ -6,6 +6,7 @@ Fields carry the defaults that do not depend on other fields; `defaults` fills i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
@@ -181,6 +182,13 @@ class WrittenConfiguration(SharedSettings, frozen=True):
     profiles: tuple[WrittenProfile, ...] = ()
 
 
+@dataclass(frozen=True)
+class WrittenValues:
+    """The plain values of a file. All are equal: two configurations are the same if they come to the same."""
+
+    plain: Any = field(default=None, compare=False)
+
+
 class SchedulerConfiguration(SharedSettings, frozen=True):
     """The configuration, complete and valid."""
 
@@ -188,3 +196,5 @@ class SchedulerConfiguration(SharedSettings, frozen=True):
     profiles: tuple[ProfileConfig, ...] = ()
     features: Features = Features()
     """The feature gates under which it was read; in no file, but all that is made from it goes by them."""
+    written: WrittenValues = WrittenValues()
+    """What it was read from: another release may make something else of that."""

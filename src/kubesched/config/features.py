@@ -22,10 +22,10 @@ def _gate(name: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Features:
-    """What is on and what is off. An object that depends on a feature reads it once, when it is made."""
+    """The features that are on. An object that depends on a feature reads it once, when it is made."""
 
     release: Release = _DEFAULT_RELEASE
-    """What is done differently by release, whatever the gates."""
+    """Behaviours that differ between releases and have no gate."""
 
     device_binding_conditions: bool = _gate("DRADeviceBindingConditions")
     """Devices that take a while to be ready may be allocated, and binding waits for them."""

@@ -35,6 +35,7 @@ from kubesched.config.configuration import (
     PluginEntry,
     ProfileConfig,
     SchedulerConfiguration,
+    WrittenValues,
 )
 
 MASKED = "masked"
@@ -65,7 +66,8 @@ _ALWAYS: dict[type, frozenset[str]] = {
 def to_plain(config: SchedulerConfiguration) -> dict[str, Any]:
     """The configuration as plain values in the shape of its file."""
     plain = _record(config)
-    plain.pop("features", None)  # which a flag sets, and a file cannot have
+    for name in ("features", "written"):  # which no file has
+        plain.pop(name, None)
     if not config.features.release.group_post_filter:
         for profile in plain["profiles"]:
             del profile["plugins"]["podGroupPostFilter"]
@@ -75,7 +77,8 @@ def to_plain(config: SchedulerConfiguration) -> dict[str, Any]:
 def without_secrets(config: SchedulerConfiguration) -> SchedulerConfiguration:
     """The configuration as others may see it: without the keys of extenders, and without names and passwords in their
     addresses."""
-    return msgspec.structs.replace(config, extenders=tuple(map(_without_secrets, config.extenders)))
+    extenders = tuple(map(_without_secrets, config.extenders))
+    return msgspec.structs.replace(config, extenders=extenders, written=WrittenValues())
 
 
 def _without_secrets(extender: ExtenderConfig) -> ExtenderConfig:

@@ -75,7 +75,7 @@ def _notes(policy: Policy) -> Iterable[str]:
 
 
 class _Work:
-    """What has been understood of a Policy so far."""
+    """The configuration that a Policy has been translated to so far."""
 
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []

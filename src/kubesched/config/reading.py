@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.duration import Duration
 from kubesched.api.schema import Hooks, Mistake, convert
@@ -19,6 +20,7 @@ from kubesched.config.configuration import (
     ProfileConfig,
     SchedulerConfiguration,
     WrittenConfiguration,
+    WrittenValues,
 )
 from kubesched.config.defaults import complete
 from kubesched.config.features import DEFAULT_FEATURES, Features
@@ -73,7 +75,14 @@ def from_plain(
         mistakes += _fields_to_come(value)
     if written is None or mistakes:
         raise UnreadableConfigError(mistakes, source)
-    return from_written(written, source=source, features=features, amend=amend)
+    configuration = from_written(written, source=source, features=features, amend=amend)
+    return replace(configuration, written=WrittenValues(value))
+
+
+def read_again(configuration: SchedulerConfiguration, features: Features) -> SchedulerConfiguration:
+    """What other gates, or another release, make of the same file. Raises ConfigError."""
+    plain = configuration.written.plain
+    return default(features) if plain is None else from_plain(plain, features=features)
 
 
 def from_written(

@@ -17,7 +17,7 @@ _UP: tuple[Object, ...] = (
 _DOWN: tuple[Object, ...] = ({"type": "Percent", "value": 100, "periodSeconds": 15},)
 
 
-class Load(NamedTuple):
+class PodLoad(NamedTuple):
     """One resource of one pod, of one container or of all: what it uses and requests. Unready pods use nothing yet."""
 
     used: int
@@ -25,8 +25,8 @@ class Load(NamedTuple):
     ready: bool = True
 
 
-class Advice(NamedTuple):
-    """What one metric makes of it."""
+class ScaleAdvice(NamedTuple):
+    """The number of replicas that one metric asks for, and its status."""
 
     replicas: int
     found: Object
@@ -42,7 +42,7 @@ class MetricError(Exception):
         self.reason = reason
 
 
-def advice(name: str, target: Object, loads: Sequence[Load], replicas: int, spelled: str) -> Advice:
+def propose_replicas(name: str, target: Object, loads: Sequence[PodLoad], replicas: int, spelled: str) -> ScaleAdvice:
     """By a target for the usage of a resource. `spelled` is the unit in which amounts are written."""
     ready = [load for load in loads if load.ready]
     if not ready:
@@ -52,7 +52,9 @@ def advice(name: str, target: Object, loads: Sequence[Load], replicas: int, spel
     found: Object = {"averageValue": f"{average}{spelled}"}
     if target.get("averageUtilization") is None:
         wanted, words = float(target["amount"]), f"{name} resource"
-        return Advice(_scale(average / wanted, [load.used for load in loads], wanted, loads, replicas), found, words)
+        return ScaleAdvice(
+            _scale(average / wanted, [load.used for load in loads], wanted, loads, replicas), found, words
+        )
     if any(load.requested == 0 for load in loads):
         raise MetricError("FailedGetResourceMetric", f"failed to get {name} utilization: missing request for {name}")
     share = 100 * used // sum(load.requested for load in ready)
@@ -60,10 +62,10 @@ def advice(name: str, target: Object, loads: Sequence[Load], replicas: int, spel
     ratio = share / target["averageUtilization"]
     whole = sum(load.requested for load in loads) * target["averageUtilization"] / 100 / len(loads)
     words = f"{name} resource utilization (percentage of request)"
-    return Advice(_scale(ratio, [load.used for load in loads], whole, loads, replicas), found, words)
+    return ScaleAdvice(_scale(ratio, [load.used for load in loads], whole, loads, replicas), found, words)
 
 
-def _scale(ratio: float, used: Sequence[int], wanted: float, loads: Sequence[Load], replicas: int) -> int:
+def _scale(ratio: float, used: Sequence[int], wanted: float, loads: Sequence[PodLoad], replicas: int) -> int:
     """As many as bring the average to the target. Pods that are not ready count as idle, and may only hold it back."""
     if abs(ratio - 1) <= TOLERANCE:
         return replicas
@@ -76,15 +78,15 @@ def _scale(ratio: float, used: Sequence[int], wanted: float, loads: Sequence[Loa
     return max(replicas, ceil(cautious * len(loads)))
 
 
-class Past(NamedTuple):
+class PastScale(NamedTuple):
     """Something at a time: a recommendation of so many, or a change by so many."""
 
     at: float
     replicas: int
 
 
-class Limited(NamedTuple):
-    """A number of replicas within all bounds, and which bound it met last."""
+class LimitResult(NamedTuple):
+    """A number of replicas within all limits, and the limit that changed it last."""
 
     replicas: int
     reason: str
@@ -94,36 +96,36 @@ class Limited(NamedTuple):
 _WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable range")
 
 
-def limited(
-    spec: Object, current: int, wanted: int, advised: Sequence[Past], changes: Sequence[Past], now: float
-) -> Limited:
-    """What may become of a wish now: stabilised over a window, as fast as the policies allow, between min and max."""
+def limit_replicas(
+    spec: Object, current: int, wanted: int, advised: Sequence[PastScale], changes: Sequence[PastScale], now: float
+) -> LimitResult:
+    """The replicas after stabilization, scaling policies, and minReplicas and maxReplicas."""
     steady = _stabilise(spec, current, wanted, advised, now)
     allowed = _pace(spec, current, steady, changes, now)
     least, most = spec.get("minReplicas") or 1, spec["maxReplicas"]
     if allowed < least:
-        return Limited(least, "TooFewReplicas", "the desired replica count is less than the minimum replica count")
+        return LimitResult(least, "TooFewReplicas", "the desired replica count is less than the minimum replica count")
     if allowed > most:
-        return Limited(most, "TooManyReplicas", "the desired replica count is more than the maximum replica count")
+        return LimitResult(most, "TooManyReplicas", "the desired replica count is more than the maximum replica count")
     if steady != wanted or allowed != steady:
         way = "ScaleUpLimit" if allowed > current else "ScaleDownLimit"
-        return Limited(allowed, way, "the desired replica count is changing faster than the limits allow")
-    return Limited(allowed, *_WITHIN)
+        return LimitResult(allowed, way, "the desired replica count is changing faster than the limits allow")
+    return LimitResult(allowed, *_WITHIN)
 
 
-def window(spec: Object, way: str) -> int:
-    """Seconds over which recommendations are looked back upon."""
+def window_of(spec: Object, way: str) -> int:
+    """stabilizationWindowSeconds of a direction, with its default."""
     own = ((spec.get("behavior") or {}).get(way) or {}).get("stabilizationWindowSeconds")
     return int(own) if own is not None else (_DOWN_WINDOW if way == "scaleDown" else 0)
 
 
-def _stabilise(spec: Object, current: int, wanted: int, advised: Sequence[Past], now: float) -> int:
-    lowest_up = min([wanted, *(past.replicas for past in advised if past.at >= now - window(spec, "scaleUp"))])
-    highest_down = max([wanted, *(past.replicas for past in advised if past.at >= now - window(spec, "scaleDown"))])
+def _stabilise(spec: Object, current: int, wanted: int, advised: Sequence[PastScale], now: float) -> int:
+    lowest_up = min([wanted, *(past.replicas for past in advised if past.at >= now - window_of(spec, "scaleUp"))])
+    highest_down = max([wanted, *(past.replicas for past in advised if past.at >= now - window_of(spec, "scaleDown"))])
     return max(current, lowest_up) if wanted > current else min(current, highest_down)
 
 
-def _pace(spec: Object, current: int, wanted: int, changes: Sequence[Past], now: float) -> int:
+def _pace(spec: Object, current: int, wanted: int, changes: Sequence[PastScale], now: float) -> int:
     way, sign = ("scaleUp", 1) if wanted > current else ("scaleDown", -1)
     rules = (spec.get("behavior") or {}).get(way) or {}
     if rules.get("selectPolicy") == "Disabled":

@@ -93,7 +93,7 @@ def next_new_size(deployment: Object, newest: Object, olds: Sequence[Object]) ->
 
 
 def next_old_sizes(deployment: Object, newest: Object, olds: Sequence[Object]) -> Sizes:
-    """The next sizes of the older ReplicaSets: first pods go that do no good, then as many as may be missed."""
+    """The next sizes of the older ReplicaSets: unavailable pods go first, then as many as maxUnavailable allows."""
     minimum = deployment["spec"]["replicas"] - max_unavailable(deployment)
     budget = total(olds) + size(newest) - minimum - (size(newest) - available(newest))
     if budget <= 0:

@@ -1,4 +1,4 @@
-"""Claims that are made for one pod, and volumes for claims: the best that is there, or a hollow one of a class."""
+"""Claims that are made for one pod, and volumes for claims: the best existing one, or one that is provisioned."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Completed:
         return self.options.secure_port != 0 or self.options.ui_port != 0
 
 
-def completed(options: Options, server_version: str = "") -> Completed:
+def complete_options(options: Options, server_version: str = "") -> Completed:
     """Read what the options point to, as the release has it that --emulated-version names, else that of the API server,
     else the newest. OptionsError or ConfigError if something is wrong."""
     if emulated := emulated_release(options):
@@ -78,7 +78,7 @@ def completed(options: Options, server_version: str = "") -> Completed:
 def completed_as_any(options: Options) -> Completed:
     """As the newest release for which the options are right, while the API server has not said which it is."""
     try:
-        return completed(options)
+        return complete_options(options)
     except UserError:
         for release in reversed(RELEASES.values()):
             with contextlib.suppress(UserError):

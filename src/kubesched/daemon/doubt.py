@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from kubesched.api.merge_patch import merged
+from kubesched.api.merge_patch import apply_merge_patch
 from kubesched.daemon.log import Log
 from kubesched.kube.errors import ApiStatusError, KubeError
 
@@ -56,7 +56,7 @@ def says_the_same(written: dict[str, Any], stored: dict[str, Any], subresource: 
 def is_patched(patch: dict[str, Any], stored: dict[str, Any]) -> bool:
     """Whether an object has all that a merge patch would change, so that merging it again makes no difference."""
     asked = {name: value for name, value in patch.get("metadata", {}).items() if name != "resourceVersion"}
-    return bool(_without_empty(merged(stored, {**patch, "metadata": asked})) == _without_empty(stored))
+    return bool(_without_empty(apply_merge_patch(stored, {**patch, "metadata": asked})) == _without_empty(stored))
 
 
 def _what_is_given(obj: dict[str, Any]) -> Any:

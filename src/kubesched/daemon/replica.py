@@ -7,7 +7,7 @@ import contextlib
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
@@ -60,8 +60,8 @@ class ClusterWatch:
     informers: Informers
     handling: ObjectHandling
     comparer: CacheComparer
-    starts_late: bool
-    """Whether it begins only when it is the replica's turn."""
+    stands_by: bool
+    """Whether it begins while another replica leads, and not only when it is this one's turn."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -79,30 +79,30 @@ class Replica:
     """Where what it found is kept."""
     tracing: Tracing | None
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _following: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def stop(self) -> None:
         """End `act`, once what is under way is finished."""
         self._stopping.set()
 
+    def stand_by(self) -> None:
+        """Another replica leads: follow the cluster, to be warm when it is our turn, unless that is not wanted."""
+        if self.watch.stands_by:
+            self._following.set()
+
     async def listen(self) -> None:
-        """Follow the cluster, write events, and compare the cache with the API server. For ever."""
+        """Write events, compare the cache with the API server, and follow the cluster from `stand_by` or `act` on."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.events.run(), name="events")
             tasks.create_task(self.watch.comparer.run(), name="cache comparer")
             tasks.create_task(self.stalls.run(), name="stalls")
-            if not self.watch.starts_late:
-                tasks.create_task(self.watch.informers.run(), name="informers")
+            await self._following.wait()
+            tasks.create_task(self.watch.informers.run(), name="informers")
 
     async def act(self) -> None:
         """It is our turn: schedule, or in shadow mode look on, until `stop`. `listen` must be running."""
         try:
-            if self.shadow is not None:
-                await self._watch()
-            elif self.watch.starts_late:
-                async with running(self.watch.informers.run()):
-                    await self._schedule()
-            else:
-                await self._schedule()
+            await (self._schedule() if self.shadow is None else self._watch())
         finally:
             if self.shadow is not None:
                 await self.shadow.stop()
@@ -116,10 +116,12 @@ class Replica:
     async def _schedule(self) -> None:
         """Schedule until `stop`, then finish what is under way.
 
-        Before the first decision everything is read anew: the last leader may have bound pods that the watch has
-        not shown us yet.
+        Before the first decision everything is read anew, unless nothing has been read so far: the last leader may have
+        bound pods that the watch has not shown us yet.
         """
-        if not await _done_before(self._stopping, self.watch.informers.catch_up()):
+        caught_up = self.watch.informers.catch_up()
+        self._following.set()
+        if not await _done_before(self._stopping, caught_up):
             return
         garbage.freeze()
         garbage.keep_columns(self.scheduler.state.nodes.live_count)
@@ -141,6 +143,7 @@ class Replica:
 
     async def _watch(self) -> None:
         """Shadow mode: only look, until `stop`."""
+        self._following.set()
         if await _done_before(self._stopping, self.watch.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
             keeping = contextlib.nullcontext() if self.shadow_file is None else running(self.shadow_file.run())
@@ -166,9 +169,9 @@ def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-async def _done_before(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+async def _done_before(stopping: asyncio.Event, work: Awaitable[Any]) -> bool:
     """Wait for the work, but no longer than until `stopping`. Whether it was done."""
-    doing, stopped = asyncio.create_task(work), asyncio.create_task(stopping.wait())
+    doing, stopped = asyncio.ensure_future(work), asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
         if not doing.done():
@@ -276,7 +279,7 @@ def build_replica(
             informers=informers,
             handling=handling,
             comparer=comparer,
-            starts_late=configuration.delay_cache_until_active and completed.elects,
+            stands_by=not configuration.delay_cache_until_active,
         ),
         stalls=stalls,
         shadow=shadow,

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 from kubesched.api.errors import located
 from kubesched.api.release import NEWEST, release_of
-from kubesched.daemon.completion import Completed, completed
+from kubesched.daemon.completion import Completed, complete_options
 from kubesched.daemon.feature_gates import ReleaseSource
 from kubesched.daemon.log import Log
 from kubesched.daemon.replica import running
@@ -21,7 +21,7 @@ from kubesched.kube.errors import KubeError
 from kubesched.kube.transport import user_agent
 
 PATIENCE = 5.0
-"""Seconds for a question. The endpoints are not there yet, and somebody may wait for them."""
+"""Seconds for a question: until it is answered, the endpoints of the daemon are not there."""
 ASK_AGAIN = 1.0
 
 log = Log(__name__)
@@ -53,7 +53,7 @@ async def as_server(
                 yield settings
         else:
             with located(f"as Kubernetes {(release_of(version) or NEWEST).name}"):
-                followed = completed(settings.options, version)
+                followed = complete_options(settings.options, version)
             yield followed
     finally:
         await transport.close()

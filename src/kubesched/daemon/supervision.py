@@ -129,7 +129,7 @@ class OwnThread:
 
 
 async def _end_what_is_left() -> None:
-    """End tasks that nobody waits for, such as a connection that is being hung up, while there is a loop to end in."""
+    """End tasks that are never awaited, such as closing a connection, while their event loop still runs."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
@@ -224,7 +224,14 @@ class Supervisor:
                 lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note
             )
 
-        elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader, on_stopped_leading=stopped_leading)
+        elector = LeaderElector(
+            lock,
+            identity,
+            wanted,
+            on_new_leader=new_leader,
+            on_stopped_leading=stopped_leading,
+            on_waiting=lambda: post(self._replica.stand_by),
+        )
         connections.scheduler.may_write = lambda: elector.may_act
         self._registry.on_scrape(lambda: slow_paths.set(elector.slow_paths))
         return elector

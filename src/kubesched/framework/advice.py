@@ -102,7 +102,7 @@ class RemedyProposal:
     size: float = 0.0
     """Of proposals of one kind the smaller ones are shown first."""
     about: str = ""
-    """What it changes, if not just what the text says: two proposals about the same thing are never combined."""
+    """The thing that it changes; the text if empty. Two proposals about the same thing are never combined."""
     tune: Callable[[Callable[[RemedyProposal], bool]], RemedyProposal] | None = None
     """For a change that has a degree: given a function that tries a proposal, the mildest one that still helps."""
 

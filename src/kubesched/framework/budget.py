@@ -88,7 +88,7 @@ class Budget:
 
     @contextmanager
     def together(self, spent: float, parts: int) -> Iterator[None]:
-        """So many decisions are one, with one turn: what each may take as a whole they may take together."""
+        """Decide `parts` pods, such as those of a group, within one turn; the limit of one decision holds for each."""
         self.begin(spent)
         self._parts = parts
         try:

@@ -184,7 +184,7 @@ class SchedulerMode(StrEnum):
     PARITY = "parity"
     """Every attempt and every write that kube-scheduler makes, as recordings of it have them."""
     BATCHED = "batched"
-    """No attempt at a pod that would fail as an equal one did, and no write that tells nobody anything new."""
+    """A pod equal to one that just failed is not tried, and a status or Event that says nothing new is not written."""
 
 
 class Handle:

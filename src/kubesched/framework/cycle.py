@@ -90,7 +90,7 @@ class Cycle:
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
         self.skipped_scores: frozenset[str] = _NOBODY
         self.deferred: tuple[Deferred, ...] = ()
-        """What is to be done about the cluster because the attempt failed."""
+        """Writes that plugins deferred: carried out if the attempt fails."""
 
     @property
     def definition(self) -> Hashable:
@@ -136,7 +136,7 @@ class Cycle:
         self._notes[key] = note
 
     def read(self, key: StateKey[T]) -> T:
-        """What was written under this key in this attempt; missing is an error of the configuration."""
+        """The note under this key in this attempt; if there is none, the configuration is wrong."""
         note: T | None = self._notes.get(key)
         if note is None:
             raise CycleStateMissingError(key.name)

@@ -34,7 +34,7 @@ class NearMiss:
 
     node: str
     text: str
-    """What is in the way: `lacks 200m cpu`."""
+    """Why the node is a miss: `lacks 200m cpu`."""
     lacking: tuple[MissingResource, ...] = ()
     plugins: tuple[str, ...] = ()
     """The plugins that reject the node."""

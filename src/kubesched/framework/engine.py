@@ -35,7 +35,7 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool
 
 _FEW = 8
-"""So many nodes that pre-filters left are looked at by themselves."""
+"""If pre-filters leave at most so many nodes, filters are asked about these one by one."""
 
 NO_NODES = "no nodes available to schedule pods"
 

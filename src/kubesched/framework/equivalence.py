@@ -185,7 +185,7 @@ class EquivalenceCache:
         return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group.scores)
 
     def _current(self, kept: RecentlyUsed[K], key: Hashable, cycle: Cycle) -> K | None:
-        """What is kept under the key, brought up to date; None if it must be begun anew."""
+        """The cached entry of the key, repaired; None if it has to be made anew."""
         known = kept.get(key)
         table = self._state.nodes
         if known is None or known.object_position != table.object_changes.position:

@@ -247,7 +247,7 @@ class ExtenderAnswers:
     # -- prioritize ---------------------------------------------------------------------------------------------------
 
     def scores(self, pod: Pod, names: Sequence[str]) -> list[tuple[Extender, list[int]]]:
-        """The scores of each extender that has any, a number per node, in their order. One that fails just has none."""
+        """The scores of each extender that has any, a number per node, in their order. One that failed has none."""
         asked = [
             (extender, self._question(Point.PRIORITIZE, extender, extender.prioritize, pod, names))
             for extender in self._interested

@@ -155,7 +155,7 @@ class GroupAliasPlugin(Plugin):
         raise NotImplementedError
 
     def remark(self, obj: CustomObject) -> str:
-        """What such an object asks for in vain, to be logged once; empty if nothing."""
+        """The fields of such an object that have no effect here, to be logged once; empty if there are none."""
         return ""
 
 
@@ -164,7 +164,7 @@ GROUP_POINTS: dict[str, type[Plugin]] = {
     "placement_score": PlacementScorePlugin,
     "pod_group_post_filter": PodGroupPostFilterPlugin,
 }
-"""Those that a configuration names, by the names that it has for them here."""
+"""The plugins that a configuration may name, by the names that it has for them here."""
 
 
 @dataclass(frozen=True)

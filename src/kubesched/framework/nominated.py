@@ -82,7 +82,7 @@ class NominatedColumns:
     def at_or_above(self, pod: Pod, priority: int, among: Bool | None = None) -> NominatedAtOrAbove:
         """All other nominated pods of the same or a higher priority, at least those of the rows that are asked about.
 
-        What is ahead of a pod that is nominated itself serves nobody else: only those rows are summed up.
+        For a pod that is nominated itself the sums are of no use to other pods: only those rows are summed up.
         """
         self.refresh()
         itself = self._slot_of.get(pod.identity)

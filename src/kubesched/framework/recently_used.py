@@ -30,7 +30,7 @@ class RecentlyUsed(Generic[V]):
         return len(self._values) + len(self._large)
 
     def get(self, key: Hashable) -> V | None:
-        """What is kept under the key, which is then the last to be forgotten."""
+        """The value of the key, which then is the most recently used one."""
         value = self._values.pop(key, None)
         if value is not None:
             self._values[key] = value

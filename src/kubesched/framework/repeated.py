@@ -46,7 +46,7 @@ class RepeatedFailures:
         return known
 
     def note(self, decision: Decision, profile: BoundProfile) -> None:
-        """A decision that was just made. One that is to have consequences is not to be repeated."""
+        """Keep a decision that was just made, unless it has consequences, such as a preemption."""
         diagnosis, cycle = decision.diagnosis, decision.cycle
         if decision.outcome is not Outcome.UNSCHEDULABLE or diagnosis is None or diagnosis.filter_outcome is None:
             return

@@ -21,7 +21,7 @@ Check = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 """Looks at a request. Its response ends the request; None lets it pass to the next check, or to its handler."""
 
 REFUSALS, PERIOD = 20, 10.0
-"""So many refusals within so many seconds, and an address has to wait for the end of that time."""
+"""After `REFUSALS` refusals within `PERIOD` seconds an address gets 429 until that time is over."""
 _MOST_ADDRESSES = 4096
 
 
@@ -62,7 +62,7 @@ def check_exposure(host: str, *, has_token: bool, has_tls: bool) -> None:
 
 
 def why_foreign(headers: Mapping[str, str], is_this_server: Callable[[str], bool]) -> str:
-    """Why a web page of another site must have caused this request; empty if nothing says so.
+    """Why a request is taken to come from a web page of another site; empty if it is not.
 
     A page of another site can send some requests across: its Origin says so. A name that its owner points at 127.0.0.1
     makes this server its own site: then the Host header has that name. `is_this_server` knows the names and addresses
@@ -78,7 +78,7 @@ def why_foreign(headers: Mapping[str, str], is_this_server: Callable[[str], bool
 
 
 def any_name(name: str) -> bool:
-    """Accept every name: where a token is required, a name that leads here gives nothing away."""
+    """Accept every Host: where a token is required, DNS rebinding gains nothing."""
     return True
 
 

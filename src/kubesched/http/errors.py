@@ -70,6 +70,6 @@ def status_response(error: ApiError, *, headers: Mapping[str, str] | None = None
 
 
 def _place_first(error: msgspec.DecodeError) -> str:
-    """The words of msgspec's error, with the path first, as everywhere else."""
+    """The text of msgspec's error with the path first, as in all other messages."""
     text, _, place = str(error).rpartition(" - at `$")
     return f"{place[:-1].lstrip('.') or 'body'}: {text}" if text else f"body: {error}"

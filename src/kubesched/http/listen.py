@@ -1,4 +1,4 @@
-"""Listening on an address, with or without TLS. An address or a certificate that cannot be had is one clear line.
+"""Listening on an address, with or without TLS. What is wrong with the address or a certificate is said in one line.
 
 Certificate files are looked at for every connection: a renewed certificate is shown at once, and a client authority
 that was read from the cluster is accepted at once.

@@ -71,7 +71,7 @@ class WatchStream:
         self._splitter = LineSplitter()
 
     async def lines(self) -> list[bytes]:
-        """What came since the last call, at least one line; none at the end.
+        """The lines received since the last call, at least one; none at the end.
 
         Raises AnswerTimeoutError after too much silence, UnreachableError if the connection broke.
         """

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Credentials:
-    """What is shown with every request: nothing, here."""
+    """Credentials for every request. This base class has none."""
 
     def at_hand(self) -> str | None:
         """The value of the Authorization header, empty if there is none; None if it must be waited for.

@@ -48,7 +48,7 @@ class EventSeries(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True, gc=False):
-    """What is written."""
+    """An Event of `events.k8s.io/v1`, as it is written."""
 
     api_version: str
     kind: str

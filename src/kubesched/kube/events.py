@@ -48,7 +48,7 @@ Key = tuple[EventReference | str | None, ...]
 
 
 class EventSink(Protocol):
-    """What is needed of a client."""
+    """The methods of a client that the recorder calls."""
 
     def post(self, path: str, body: bytes) -> Answered: ...
 

@@ -191,7 +191,7 @@ class AnswerStream:
         self.head = Head(0, {}, False)
 
     async def read(self, timeout: float | None = None) -> bytes:
-        """What came since the last call, or much of it, waiting if nothing did; empty at the end of the answer.
+        """Bytes received since the last call, all or many of them; waits for some. Empty at the end of the answer.
 
         Raises AnswerTimeoutError after `timeout` seconds of silence, UnreachableError if the answer broke off.
         """

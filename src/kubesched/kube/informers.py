@@ -66,9 +66,12 @@ class Informers:
         for reflector in self.reflectors.values():
             await reflector.wait_synced()
 
-    async def catch_up(self) -> None:
-        """Until the handler has seen the cluster as it is now, or a little later. Pauses after errors end at once."""
-        await self._relist(self.reflectors.values())
+    def catch_up(self) -> asyncio.Future[Any]:
+        """Done when the handler has seen the cluster as it is now, or a little later. Pauses after errors end at once.
+
+        Asked before `run`, it costs nothing: the first lists are new enough.
+        """
+        return _relist(self.reflectors.values())
 
     async def read_anew(self) -> tuple[dict[str, Node], dict[str, Pod]]:
         """The nodes and the pods as the API server has them now. The handler knows all of them.
@@ -81,7 +84,7 @@ class Informers:
             for reflector in self.reflectors.values()
             if reflector.unreadable and reflector not in (nodes, pods)
         )
-        await self._relist((nodes, pods, *others))
+        await _relist((nodes, pods, *others))
         return _records(nodes.objects), _records(pods.objects)
 
     def missed(self) -> Counter[str]:
@@ -100,9 +103,6 @@ class Informers:
     def not_synced(self) -> list[str]:
         return [name for name, reflector in self.reflectors.items() if not reflector.has_synced]
 
-    async def _relist(self, reflectors: Iterable[Reflector[Any]]) -> None:
-        await asyncio.gather(*(reflector.relist() for reflector in reflectors))
-
     def _handle_whole(self, originals: Originals, change: Change[WithOriginal[Any]]) -> None:
         """Keep the original before its record is handled, and forget that of the version which is past then."""
         old = None if change.old is None else change.old.record
@@ -112,6 +112,10 @@ class Informers:
         self._handle(Change(old, new))
         if old is not None:
             originals.forget(old, new)
+
+
+def _relist(reflectors: Iterable[Reflector[Any]]) -> asyncio.Future[Any]:
+    return asyncio.gather(*(reflector.relist() for reflector in reflectors))
 
 
 def _records(objects: Mapping[str, Any]) -> dict[str, Any]:

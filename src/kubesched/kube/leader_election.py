@@ -61,6 +61,7 @@ class LeaderElector:
         *,
         on_new_leader: Callable[[str], None] = lambda identity: None,
         on_stopped_leading: Callable[[], None] = lambda: None,
+        on_waiting: Callable[[], None] = lambda: None,
         timing: Timing = LEASE_TIME,
     ) -> None:
         self._lock = lock
@@ -72,6 +73,7 @@ class LeaderElector:
         self._request_timeout = max(1.0, self._renew_deadline / 2)
         self._on_new_leader = on_new_leader
         self._on_stopped_leading = on_stopped_leading
+        self._on_waiting = on_waiting
         self._clock = timing.clock
         self._wall_clock = timing.wall_clock
         self._sleep = timing.sleep
@@ -134,9 +136,10 @@ class LeaderElector:
         leading.result()
 
     async def acquire(self) -> None:
-        """Wait until we lead."""
+        """Wait until we lead. After each try that was in vain, `on_waiting` is called."""
         log.info("Attempting to acquire leader lease...", extra={"lock": self._lock.name})
         while not await self._try(deadline=math.inf):
+            self._on_waiting()
             await self._sleep(self._pause())
         log.info("Successfully acquired lease", extra={"lock": self._lock.name})
 

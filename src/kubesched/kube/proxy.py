@@ -95,7 +95,7 @@ def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 
 class TunnelHandshake(asyncio.Protocol):
-    """What is said to a proxy before a connection leads through it: HTTP CONNECT, or SOCKS5.
+    """The handshake with a proxy before a connection leads through it: HTTP CONNECT, or SOCKS5.
 
     `done` ends it: the way is open, and whatever comes now is from the other side; or UnreachableError.
     """

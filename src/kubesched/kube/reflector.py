@@ -121,17 +121,18 @@ class Reflector(Generic[T]):
         """How far it is."""
         return self._version
 
-    async def relist(self) -> None:
-        """Read everything anew from the server's newest state, and return when the handler knows it.
+    def relist(self) -> asyncio.Future[None]:
+        """Read everything anew from the server's newest state; done when the handler knows it.
 
-        A new leader does so before its first decision, which must not rest on an old view.
+        A new leader does so before its first decision, which must not rest on an old view. Asked before `run` has begun
+        its first list, that one will do.
         """
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked_to_relist.append(asked)
         self._relist_wanted.set()
         if self._stream is not None:
             self._stream.close()
-        await asked
+        return asked
 
     async def run(self) -> None:
         """For ever. Errors of the server and of the network are logged and outlived; others are mistakes and raised."""

@@ -15,6 +15,7 @@ from kubesched.api.errors import UserError
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.release import NEWEST
 from kubesched.ask.edits import (
     DrainNodes,
     Edit,
@@ -29,6 +30,7 @@ from kubesched.ask.edits import (
 )
 from kubesched.ask.explain import explain
 from kubesched.ask.pending import pending_pods
+from kubesched.ask.releases.question import ReleaseQuestion, compare_settings
 from kubesched.ask.sources.live import LiveCluster
 from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration
 from kubesched.ask.sources.snapshot import open_snapshot, write_snapshot
@@ -47,6 +49,7 @@ from kubesched.library.results import (
     PendingResult,
     PlacementResult,
     PlanResult,
+    ReleaseComparisonResult,
     SimulationResult,
     WhatIfResult,
 )
@@ -282,6 +285,16 @@ class Cluster:
         settings = [self._settings(each) if each else self.configuration for each in configs.values()]
         reports = [self._simulated(each, self._seed) for each in settings]
         return ComparisonResult(compare(list(configs), reports), reports, self._seed)
+
+    def compare_releases(self, before: str = "", after: str = NEWEST.name) -> ReleaseComparisonResult:
+        """What an upgrade changes: which pods are treated otherwise, by which change of Kubernetes, which settings.
+
+        `before` is the release of the cluster if it is not given, or the one before that if it is compared with itself.
+        Raises UserError.
+        """
+        releases = ReleaseQuestion(before, after).releases(self.configuration.features.release)
+        found = compare_settings(self.objects, self.configuration, *releases, plugins=self._plugins)
+        return ReleaseComparisonResult(found)
 
     def _settings(self, config: str | Path) -> SchedulerConfiguration:
         return settings_of({"config": config, "release": self.configuration.features.release.name})

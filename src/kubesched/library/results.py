@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from kubesched.api.errors import UserError
 from kubesched.ask import html as pages
@@ -16,6 +16,7 @@ from kubesched.ask.explain import ExplainedPod, ExplanationFindings
 from kubesched.ask.explain.explanation import Explanation, NodeScore, NodeVerdict
 from kubesched.ask.output import document
 from kubesched.ask.pending import PendingPods
+from kubesched.ask.releases.comparison import ReleaseComparison
 from kubesched.ask.remedies import Remedies
 from kubesched.ask.what_if.answer import WhatIfAnswer
 from kubesched.planning.page import plan_page
@@ -25,6 +26,7 @@ from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import CapacityAnswer, PlacementReport
 from kubesched.simulate.report import Comparison, SimulationReport, figures_of
 
+A = TypeVar("A")
 Row = dict[str, Any]
 FRAME_LIBRARIES = ("pandas", "polars")
 _HEIGHT = 420
@@ -32,7 +34,7 @@ _HEIGHT = 420
 
 
 class Result:
-    """An answer. What it is made of are its fields; these four methods every answer has."""
+    """The base of all answers: as a dict, tables, a frame, or a page."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document that the command prints with `-o json`; docs/schemas describes it."""
@@ -43,7 +45,7 @@ class Result:
         return {name: [dict(zip(COLUMNS[name], row)) for row in rows] for name, rows in self._rows().items()}
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
-        """The same as tuples, in the order of COLUMNS."""
+        """The rows of `tables` as tuples, in the order of COLUMNS."""
         raise NotImplementedError
 
     def page(self) -> str:
@@ -76,12 +78,23 @@ class Result:
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{source}"></iframe>'
 
 
+class AnswerResult(Result, Generic[A]):
+    """A result that is made of one answer about the objects of a cluster."""
+
+    def __init__(self, found: A) -> None:
+        self.answer = found
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.answer, Skipped({}))
+
+
 COLUMNS = {
     "nodes": ["node", "fits", "plugin", "reason", "score"],
     "pending": ["pod", "why", "message", "node"],
     "pods": ["pod", "priority", "node", "score", "feasible", "message"],
     "capacity": ["node", "copies"],
     "changes": ["pod", "change", "from_node", "to_node", "reason"],
+    "releases": ["pod", "change", "has_node", "before", "after", "causes"],
     "steps": ["wave", "pod", "step", "from_node", "to_node"],
     "nodes_planned": ["node", "fate", "type", "count", "price"],
     "stories": ["pod", "priority", "arrived", "placed", "finished", "evicted", "attempts", "node", "message"],
@@ -149,19 +162,13 @@ class ExplanationResult(Result):
         return pages.explanation_page([ExplainedPod(self.explanation, self.findings)], made=_now())
 
 
-class PendingResult(Result):
+class PendingResult(AnswerResult[PendingPods]):
     """All pods that have no node, in groups that wait for the same."""
-
-    def __init__(self, found: PendingPods) -> None:
-        self.answer = found
 
     @property
     def causes(self) -> dict[str, int]:
         """How many pods wait for what, the most first."""
         return {group.why: len(group.pods) for group in self.answer.groups}
-
-    def to_dict(self) -> dict[str, Any]:
-        return answer(self.answer, Skipped({}))
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         waiting = [(pod, group.why, group.message, "") for group in self.answer.groups for pod in group.pods]
@@ -171,11 +178,8 @@ class PendingResult(Result):
         return pages.pending_page(self.answer, made=_now())
 
 
-class PlacementResult(Result):
-    """Where pods go, one after another; nobody is evicted for them."""
-
-    def __init__(self, found: PlacementReport) -> None:
-        self.answer = found
+class PlacementResult(AnswerResult[PlacementReport]):
+    """Where pods go, one after another, without preemption."""
 
     @property
     def nodes(self) -> dict[str, str]:
@@ -187,9 +191,6 @@ class PlacementResult(Result):
         """Why each of the others waits, in the words of its condition."""
         return {each.pod: each.message for each in self.answer.unplaced}
 
-    def to_dict(self) -> dict[str, Any]:
-        return answer(self.answer, Skipped({}))
-
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         found = self.answer
         placed = [(each.pod, each.priority, each.node, each.score, each.feasible, "") for each in found.placed]
@@ -199,11 +200,8 @@ class PlacementResult(Result):
         return pages.placement_page(self.answer, made=_now())
 
 
-class CapacityResult(Result):
+class CapacityResult(AnswerResult[CapacityAnswer]):
     """How many more of a pod fit, and what stops the next one."""
-
-    def __init__(self, found: CapacityAnswer) -> None:
-        self.answer = found
 
     @property
     def fit(self) -> int:
@@ -224,11 +222,8 @@ class CapacityResult(Result):
         return pages.capacity_page(self.answer, made=_now())
 
 
-class WhatIfResult(Result):
+class WhatIfResult(AnswerResult[WhatIfAnswer]):
     """The difference that changes to a cluster make."""
-
-    def __init__(self, found: WhatIfAnswer) -> None:
-        self.answer = found
 
     @property
     def broken_budgets(self) -> tuple[str, ...]:
@@ -238,9 +233,6 @@ class WhatIfResult(Result):
     def is_nothing(self) -> bool:
         """Whether no pod is treated otherwise."""
         return self.answer.is_nothing
-
-    def to_dict(self) -> dict[str, Any]:
-        return answer(self.answer, Skipped({}))
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         found = self.answer
@@ -252,6 +244,33 @@ class WhatIfResult(Result):
 
     def page(self) -> str:
         return pages.what_if_page(self.answer, made=_now())
+
+
+class ReleaseComparisonResult(Result):
+    """What an upgrade to another release of Kubernetes would change."""
+
+    def __init__(self, found: ReleaseComparison) -> None:
+        self.answer = found
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no pod is treated otherwise."""
+        return not self.answer.groups
+
+    def to_dict(self) -> dict[str, Any]:
+        return answer(self.answer, Skipped({}))
+
+    def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
+        rows: list[tuple[Any, ...]] = []
+        for group in self.answer.groups:
+            causes = ", ".join(cause.name for cause in group.causes)
+            for change in group.changes:
+                said = (change.kind.value, change.is_placed, change.before.words, change.after.words, causes)
+                rows += [(pod, *said) for pod in change.pods]
+        return {"releases": rows}
+
+    def page(self) -> str:
+        return pages.releases_page(self.answer, made=_now())
 
 
 class PlanResult(Result):
@@ -313,16 +332,13 @@ class SimulationResult(Result):
         return pages.simulation_page(self.report, configuration=self._configuration, made=_now())
 
 
-class ComparisonResult(Result):
+class ComparisonResult(AnswerResult[Comparison]):
     """The same cluster under several configurations of the scheduler."""
 
     def __init__(self, found: Comparison, reports: Sequence[SimulationReport], seed: int) -> None:
-        self.answer = found
+        super().__init__(found)
         self.simulations = {name: SimulationResult(report, name) for name, report in zip(found.policies, reports)}
         self._seed = seed
-
-    def to_dict(self) -> dict[str, Any]:
-        return answer(self.answer, Skipped({}))
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         found, figures = self.answer, list[tuple[Any, ...]]()

@@ -14,7 +14,7 @@ _OF_A_RECORD = 20
 """A mapping that is longer is one of names: no record of an answer has as many fields."""
 
 
-def bounded(document: dict[str, Any], largest: int = LARGEST) -> dict[str, Any]:
+def limit_size(document: dict[str, Any], largest: int = LARGEST) -> dict[str, Any]:
     """The document with lists and mappings short enough for all of it to fit; `truncated` counts what is gone."""
     cut, left_out = document, dict[str, int]()
     for most in _CAPS:

@@ -1,4 +1,4 @@
-"""A cluster at a glance, for agents: how many nodes of which pools and zones, how full, and how many pods wait."""
+"""An overview of a cluster for agents: nodes by pool and zone, how full they are, and how many pods wait."""
 
 from __future__ import annotations
 

@@ -13,12 +13,13 @@ from kubesched.api.errors import UserError
 from kubesched.ask.answers import PARTS, Skipped, answer
 from kubesched.ask.output import document, plain, record_schema, schema_of
 from kubesched.ask.pending import pending_pods
+from kubesched.ask.releases.question import ReleaseQuestion
 from kubesched.ask.service import QueryService
 from kubesched.ask.sources.following import ClusterAge, Following
 from kubesched.ask.targets import QuestionRequest
 from kubesched.ask.what_if.what_if import WhatIfQuestion
 from kubesched.framework.errors import PluginError
-from kubesched.mcp.bounds import TRUNCATED, bounded
+from kubesched.mcp.bounds import TRUNCATED, limit_size
 from kubesched.mcp.overview import ClusterOverview, overview
 from kubesched.mcp.words import in_words
 from kubesched.planning.plan import Plan
@@ -94,6 +95,7 @@ TOOLS = {
     "place": Tool(FitQuestion, "Fit", PARTS["Fit"], answer_to),
     "capacity": Tool(CapacityQuestion, "Capacity", PARTS["Capacity"], answer_to),
     "what_if": Tool(WhatIfQuestion, "WhatIf", PARTS["WhatIf"], answer_to),
+    "compare_releases": Tool(ReleaseQuestion, "ReleaseComparison", PARTS["ReleaseComparison"], answer_to),
     "snapshot": Tool(SnapshotQuestion, "ClusterOverview", (ClusterOverview,), _snapshot),
 }
 """By name. A further question is a further row."""
@@ -126,4 +128,4 @@ async def call(
         raise ToolError(*(f"{name}: {line}" for line in error.lines)) from None
     except PluginError as error:
         raise ToolError(f"{name}: {error}") from None
-    return in_words(found), bounded(found)
+    return in_words(found), limit_size(found)

@@ -1,4 +1,4 @@
-"""Each answer in a few sentences with the numbers that matter: what an agent can repeat without a second call."""
+"""Summaries of answers for agents: a few sentences with the numbers that matter."""
 
 from __future__ import annotations
 
@@ -105,6 +105,22 @@ def _what_if(it: Document) -> Iterator[str]:
             yield f"{name} requested: {share['before']:.0%} before, {share['after']:.0%} after."
 
 
+def _releases(it: Document) -> Iterator[str]:
+    pending = counted(it["pending"], "pending pod")
+    yield f"From Kubernetes {it['before']} to {it['after']}: {pending}, {it['placed']} placed."
+    yield from (f"Refused by {line}." for line in it["refused"])
+    for group in it["groups"][:_MOST_GROUPS]:
+        pods = [pod for change in group["changes"] for pod in change["pods"]]
+        kinds = listed(list(dict.fromkeys(change["kind"] for change in group["changes"])))
+        causes = "; ".join(f"{cause['words']} ({cause['reference']})" for cause in group["causes"])
+        yield f"- {counted(len(pods), 'pod')} ({listed(pods, 3)}), {kinds}: {causes or 'no single change'}"
+    if it["decided"] and not it["groups"]:
+        yield "No pod is treated otherwise."
+    for what in ("fields", "gates"):
+        if it[what]:
+            yield f"Changed {what}: {listed([each['setting'] for each in it[what]], _MOST_GROUPS)}."
+
+
 def _plan(it: Document) -> Iterator[str]:
     reason = f": {it['reason']}" if it.get("reason") else ""
     yield f"{it['goal'][:1].upper()}{it['goal'][1:]}: {it['outcome']}{reason}."
@@ -147,6 +163,7 @@ _WORDS: dict[str, Callable[[Document], Iterator[str]]] = {
     "Capacity": _capacity,
     "WhatIf": _what_if,
     "ClusterOverview": _overview,
+    "ReleaseComparison": _releases,
     "Plan": _plan,
 }
 """By kind of document. They read the whole answer, before it is cut."""

@@ -1,4 +1,4 @@
-"""What no placement of pods can exceed: a linear program in which nodes of a class are one large node.
+"""Upper bounds on placements: a linear program in which all nodes of a class are one large node.
 
 The program leaves out that a pod is whole and stands on one node, and all that `kinds` leaves out; it never asks for
 more than the scheduler does. The bound is worked out from the prices of the solution (weak duality), not from its
@@ -33,7 +33,7 @@ class Pools:
 
 @dataclass(frozen=True, eq=False)
 class UpperBound:
-    """At most so much, and what it would take to have more."""
+    """The value that no placement exceeds, with the relaxed solution and the shadow prices that prove it."""
 
     value: float
     placed: Float

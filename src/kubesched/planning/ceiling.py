@@ -1,4 +1,4 @@
-"""What no policy could exceed: the line that `simulate`, `compare` and `capacity` end with."""
+"""The utilization that no policy could exceed: the last line of `simulate`, `compare` and `capacity`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def most_copies(cluster: ClusterModel, pod: Pod) -> int | None:
 
 
 def _stands_where_it_may_not(cluster: ClusterModel, reader: KindReader, pod: Pod) -> bool:
-    """A pod that runs on a node that filters would reject by now, or that another scheduler looks after."""
+    """Whether filters would now reject the pod on its node, or its scheduler has no profile here."""
     if not pod.spec.node_name:
         return False
     row = cluster.state.nodes.row_of.get(pod.spec.node_name)

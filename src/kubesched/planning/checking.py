@@ -1,5 +1,5 @@
-"""From the places that a search found to a plan that executes: moves in waves, each judged by the engine, then all of
-it carried out in virtual time. What does not execute is taken out of the plan; what is left is checked again."""
+"""Makes a plan that executes of the placements that a search found: puts moves into waves, asks the engine about each,
+and simulates the plan in virtual time. Moves that fail are taken out of the plan, and the rest is checked again."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Sequencer:
         return placed
 
 
-def checked(cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, search: PlanSearch) -> Plan:
+def check_plan(cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, search: PlanSearch) -> Plan:
     """The plan with its moves in waves, once it executes. Nodes whose pods do not move as planned stay in use."""
     largest = LARGEST_WAVE
     for _ in range(_ROUNDS):
@@ -129,7 +129,7 @@ def checked(cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, s
                 draft.placements = [(pod, done.astray.get(pod.key, node)) for pod, node in draft.placements]
                 continue
             if largest > 1 and len(moves) <= LARGEST_WAVE and plan.waves < len(moves):
-                largest = 1  # pods of one wave may get in each other's way
+                largest = 1  # pods of one wave may take each other's room
                 continue
             failed = {*done.astray, *done.stuck, *done.unplaced}
         draft = _without(draft, failed)
@@ -139,7 +139,7 @@ def checked(cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft, s
 
 
 def _free_check(cluster: ClusterModel, plan: Plan, draft: Draft, search: PlanSearch, seconds: float) -> PlanCheck:
-    """How it goes where the scheduler chooses the nodes."""
+    """The check of the plan without nominations, where the scheduler chooses the nodes."""
     asked = f"{counted(draft.asked, 'placement')} decided by the scheduler's engine, Reserve included"
     how = (asked, WITH_NOMINATIONS)
     if not plan.moves and not plan.placements:

@@ -1,4 +1,4 @@
-"""`plan consolidate`: fewer nodes for less money, with how much no plan can save more than."""
+"""`plan consolidate`: fewer nodes for less money, with the most that any plan can save."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from kubesched.api.node import Node
 from kubesched.ask.output import listed
-from kubesched.planning.checking import Draft, checked
+from kubesched.planning.checking import Draft, check_plan
 from kubesched.planning.drain import RELAXED, WHOLE_NODES, Drained, Unit, fewest_moves, most_worth
 from kubesched.planning.emptying import Emptying, PlanSearch
 from kubesched.planning.free import PROOF, UnitSearch, draft_of, planned_node
@@ -108,7 +108,7 @@ def plan_consolidate(
             if proven is not None and proven < most.value and goal.save is None and not goal.buy:
                 bound = replace(bound, value=proven, relaxes=RELAXED[1:], proof=COLUMN_PROOF)
         draft = field.draft(emptying)
-    plan = checked(cluster, Movable(cluster, rules), replace(plan, bound=bound), draft, search)
+    plan = check_plan(cluster, Movable(cluster, rules), replace(plan, bound=bound), draft, search)
     return _outcome(plan, goal, wanted, search)
 
 

@@ -1,4 +1,4 @@
-"""Pods that are to be covered by loads of nodes, and ways to do so: what each costs, and what best fit adds to it."""
+"""Set covers of pods by loads of nodes: what a cover costs, and best fit for pods that it leaves out."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def covered_by(cover: Cover, bins: Bins) -> Covered:
     return Covered(loads, left, cost_of(cover, loads, left))
 
 
-def filled(cover: Cover, loads: Sequence[NodeLoad], weights: Float) -> Covered:
+def fill_cover(cover: Cover, loads: Sequence[NodeLoad], weights: Float) -> Covered:
     """The loads with what they lack of the demand wherever it still fits, those of the greatest penalty first."""
     bins = bins_of(cover, loads)
     lacking = cover.demand - bins.counts.sum(axis=0)

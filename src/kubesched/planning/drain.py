@@ -2,7 +2,7 @@
 
 Two programs, each of which only leaves something out of account:
 
-- *most worth*: movable pods may go anywhere that has room and takes their kind. What it cannot empty nobody can.
+- *most worth*: movable pods may go anywhere that has room and takes their kind. No plan can empty more.
 - *fewest moves*: pods that leave a node go into the room that others have now; a node that takes more than that has to
   lose a pod first, which is a move, too, and goes elsewhere in its turn.
 """

@@ -1,4 +1,4 @@
-"""Empties nodes one after another: pods go where they fit most tightly, if the engine agrees."""
+"""Empties nodes one after another: each pod goes to the node with least room left, if the engine agrees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PlanSearch:
     tell: Callable[[str], None] = lambda text: None
     """Takes what is best so far and the bound, in words."""
     is_over: Callable[[], bool] = lambda: False
-    """Whether whoever asked has had enough: the best so far is the answer."""
+    """Whether the search is to end with the best so far: time is up, or Ctrl-C was pressed."""
     effort: int = 200
     """How many neighbourhoods are tried at most."""
     seed: int = 0

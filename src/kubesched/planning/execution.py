@@ -1,4 +1,4 @@
-"""Carries a plan out in virtual time, with the real scheduler: wave by wave, as disruption budgets allow.
+"""Carries out a plan in virtual time, with the real scheduler: wave by wave, as disruption budgets allow.
 
 cordon ──► evict a wave, each pod if its budgets allow it ──► owners make pods anew ──► all are up ──► the next wave
 """

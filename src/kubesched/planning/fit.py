@@ -11,7 +11,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.ask.output import counted
-from kubesched.planning.checking import Draft, checked
+from kubesched.planning.checking import Draft, check_plan
 from kubesched.planning.drain import RELAXED, fewest_exchanges, most_worth
 from kubesched.planning.emptying import Emptying, PlanSearch
 from kubesched.planning.free import PROOF
@@ -64,7 +64,7 @@ def plan_fit(
     if best is None:
         reason = "no way was found; whether there is one is open"
         return replace(plan, outcome=PlanOutcome.UNCHANGED, reason=reason, bound=bound)
-    plan = checked(cluster, movable, replace(plan, bound=bound), best, search)
+    plan = check_plan(cluster, movable, replace(plan, bound=bound), best, search)
     if len(plan.placements) < len(pods):
         reason = "the pods do not run in the simulation of what was found; whether there is another way is open"
         return replace(plan, moves=(), placements=(), outcome=PlanOutcome.UNCHANGED, reason=reason, check=None)

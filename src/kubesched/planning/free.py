@@ -12,7 +12,7 @@ import numpy as np
 from kubesched.api.node import Node
 from kubesched.api.selectors import Selector
 from kubesched.ask.output import counted, listed
-from kubesched.planning.checking import Draft, checked
+from kubesched.planning.checking import Draft, check_plan
 from kubesched.planning.drain import RELAXED, Drained, Unit, fewest_moves, most_worth
 from kubesched.planning.emptying import Emptying, PlanSearch
 from kubesched.planning.movable import Movable, MovingRules
@@ -186,7 +186,7 @@ def plan_free(
         emptied = [[oracle.name(row) for row in unit.rows] for unit in found.done]
         nodes = [planned_node(cluster, name, NodeFate.FREED) for names in emptied for name in names]
         draft = draft_of(cluster, emptying, nodes)
-    plan = checked(cluster, movable, replace(plan, bound=bound), draft, search)
+    plan = check_plan(cluster, movable, replace(plan, bound=bound), draft, search)
     freed = {node.name for node in plan.nodes}
     return _outcome(plan, goal, search, sum(freed.issuperset(names) for names in emptied))
 

@@ -10,7 +10,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.framework.groups import group_of
-from kubesched.planning.covers import Cover, filled
+from kubesched.planning.covers import Cover, fill_cover
 from kubesched.planning.kinds import PodKind, Problem, classes_of, free_of, resources_of
 from kubesched.planning.levels import Apart
 from kubesched.simulate.cluster import ClusterModel
@@ -73,7 +73,7 @@ def _domain(cluster: ClusterModel, kinds: Sequence[PodKind], gang: PodGroup) -> 
         limited = [replace(kind, fits=kind.fits & within) for kind in kinds]
         part = Problem(resources, tuple(limited), classes_of(limited, room, within))
         cover = Cover.of_queue(part, np.ones(len(kinds)))
-        fits = not filled(cover, (), 1.0 / np.maximum(room.max(axis=0), 1)).left.any()
+        fits = not fill_cover(cover, (), 1.0 / np.maximum(room.max(axis=0), 1)).left.any()
         left = float((room[within] / np.maximum(room.max(axis=0), 1)).sum())
         if fits and (best is None or left < best):
             best, rows = left, within

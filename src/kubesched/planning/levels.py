@@ -11,7 +11,7 @@ import numpy as np
 
 from kubesched.planning.bounds import upper_bound
 from kubesched.planning.columns import ColumnSearch
-from kubesched.planning.covers import Cover, Covered, NodeLoad, filled
+from kubesched.planning.covers import Cover, Covered, NodeLoad, fill_cover
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.kinds import Problem
 from kubesched.planning.solver import INF
@@ -65,7 +65,7 @@ class LevelPacker:
     def _level(self, before: Covered, now: Bool, *, packs: bool) -> Covered:
         """The pods of one priority beside those before, of which none is driven out."""
         demand = np.where(now, self._problem.demand, before.placed)
-        best = filled(self._cover(demand), before.loads, self._weights)
+        best = fill_cover(self._cover(demand), before.loads, self._weights)
         if packs and best.left[now].any() and self._search.goes_on():
             earlier = _EARLIER * float(self._values.max(initial=1.0))
             anew = self._solve(demand, np.where(now, self._values, earlier))
@@ -84,7 +84,7 @@ class LevelPacker:
         if columns.best.cost > total - relaxed.value + 1e-6 and len(cover.price) <= _MOST_CLASSES:
             columns.suggest_prices(relaxed.worth)
             columns.generate()
-            columns.keep(filled(cover, columns.dive().loads, self._weights))
+            columns.keep(fill_cover(cover, columns.dive().loads, self._weights))
             if values is self._values:
                 self.most_value = total - columns.bound
         return columns.best
@@ -105,10 +105,10 @@ class LevelPacker:
             kept = ~np.isin(self._gangs, gone)
             wanted = np.where(kept, wanted, 0)
             loads = (NodeLoad(load.node_class, np.where(kept, load.counts, 0)) for load in covered.loads)
-            covered = filled(self._cover(wanted), [load for load in loads if load.counts.any()], self._weights)
+            covered = fill_cover(self._cover(wanted), [load for load in loads if load.counts.any()], self._weights)
         for gang in reversed(dropped):
             more = np.where(self._gangs == gang, demand, covered.placed)
-            again = filled(self._cover(more), covered.loads, self._weights)
+            again = fill_cover(self._cover(more), covered.loads, self._weights)
             if not again.left.any():
                 covered = again
         return Covered(covered.loads, demand - covered.placed, 0.0)

@@ -20,7 +20,7 @@ MOST_AT_ONCE = 1_000
 MOST_CLASSES = 80
 """So many different rooms are told apart in a whole."""
 _PATIENCE = 0.2
-"""The share of the effort that may be in vain."""
+"""The search ends after this share of the effort in a row has gained nothing."""
 _TRIES = 3
 """How often a whole is tried, each time without what the engine refused."""
 
@@ -60,7 +60,7 @@ class Neighbourhoods:
         return least
 
     def run(self, wanted: float = INF) -> None:
-        """Go on until so much more is emptied, the effort is spent, or a part of it was in vain in a row."""
+        """Go on until so much more is emptied, the effort is spent, or `_PATIENCE` of it gained nothing in a row."""
         wanted, effort, in_vain = wanted + self.gained, self._search.effort, 0
         for tried in range(effort):
             if self.gained >= wanted or in_vain > effort * _PATIENCE or not self._search.goes_on():

@@ -30,7 +30,7 @@ class NodeOffers:
 
     @classmethod
     def to(cls, cluster: ClusterModel, types: Sequence[InstanceType]) -> NodeOffers:
-        """The engine's filters say which daemons run on which types: one node of each is added for a while."""
+        """The offers for a cluster: a trial with a node of each type shows which DaemonSets have a pod there."""
         templates = [pod for each in cluster.all(DaemonSet) if (pod := model_of(each)) is not None]
         with Oracle(cluster) as oracle:
             rows = oracle.add_objects(_node(each, f"offer/{i}") for i, each in enumerate(types))

@@ -10,7 +10,7 @@ from kubesched.api.errors import UserError
 
 
 class PlanError(UserError):
-    """A question that cannot be planned for: what is asked is not there, or makes no sense."""
+    """A question without a plan: it names something that does not exist, or contradicts itself."""
 
 
 class PlanOutcome(StrEnum):

@@ -14,7 +14,7 @@ import numpy as np
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.ask.output import counted
-from kubesched.planning.checking import Draft, checked
+from kubesched.planning.checking import Draft, check_plan
 from kubesched.planning.columns import ColumnSearch
 from kubesched.planning.covers import Bins, Cover, Covered, covered_by, pods_of
 from kubesched.planning.drain import COUPLING, WHOLE_NODES
@@ -169,7 +169,7 @@ def plan_pool(
     by_key = {pod.key: pod for pod in ours}
     placements = [(by_key[key], node) for key, node in buying.placed.items()]
     draft = Draft([], list(buying.nodes()), placements, buying.new(), buying.asked, buying.refused)
-    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
+    plan = check_plan(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
     cost = sum((node.price or 0.0) * node.count for node in plan.nodes)
     placed = {each.pod for each in plan.placements}
     waiting = tuple(pod.key for pod in ours if pod.key not in placed)

@@ -15,7 +15,7 @@ from kubesched.api.pod_groups import group_key
 from kubesched.api.requests import CPU, PODS, is_extended
 from kubesched.ask.output import counted
 from kubesched.planning.bounds import UpperBound, upper_bound
-from kubesched.planning.checking import Draft, checked
+from kubesched.planning.checking import Draft, check_plan
 from kubesched.planning.drain import COUPLING, WHOLE_PODS
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.gangs import gang_of, gang_of_kind, running_of, within_domains
@@ -69,7 +69,7 @@ def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "")
     value = most.value if limited is not problem else min(most.value, packer.most_value)
     whole = value if resource == CPU else float(np.floor(value + 1e-6))
     bound = PlanBound(whole, resource, RELAXED, PROOF, scarce_of(cluster, problem, most))
-    plan = checked(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
+    plan = check_plan(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
     placed = {each.pod for each in plan.placements}
     waiting = [pod.key for pod in (*queue.pods, *queue.extras) if pod.key not in placed]
     waiting += [pod.key for pod in queue.gated]
@@ -140,7 +140,7 @@ def _others(queue: _Queue, problem: Problem, placed: Mapping[str, int]) -> list[
 
 
 def _concluded(plan: Plan, queue: _Queue, problem: Problem, most: UpperBound, left: Int64, search: PlanSearch) -> Plan:
-    """How it ended, and why pods are left waiting."""
+    """The plan with its outcome, and the reasons of pods that are left waiting."""
     reasons = why_waiting(problem, most, left)
     if queue.gated:
         reasons.append(f"{counted(len(queue.gated), 'pod')}: held back by gates or an incomplete group")

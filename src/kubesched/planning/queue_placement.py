@@ -1,4 +1,4 @@
-"""Pending pods on the nodes that were found for them: the engine decides on each, and others take what it refuses."""
+"""Puts pending pods on the nodes that a search found; pods that the engine refuses there are tried elsewhere."""
 
 from __future__ import annotations
 

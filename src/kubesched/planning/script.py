@@ -1,4 +1,4 @@
-"""A plan as a shell script for kubectl: cordon, nominate, evict, wait, wave by wave; it stops at the first surprise."""
+"""A plan as a shell script for kubectl: cordon, nominate, evict, wait, wave by wave. It stops when a step fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubesched.simulate.cluster import ClusterModel
 
 
 def script_of(plan: Plan, cluster: ClusterModel) -> str:
-    """The script. It uses kubectl as whoever runs it is configured."""
+    """The script. It uses kubectl with the kubeconfig of the user who runs it."""
     return "\n".join(
         [*_head(plan), files("kubesched.planning").joinpath("plan.sh").read_text(), *_body(plan, cluster), ""]
     )

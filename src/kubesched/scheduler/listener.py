@@ -83,7 +83,7 @@ class SchedulerListener:
         """These attempts, at least one, wait no longer for Permit plugins: they may be finished."""
 
     def finishing(self, attempt: Attempt) -> None:
-        """What was decided is about to be written: the binding, or the failure."""
+        """The binding, or the failure, is about to be written."""
 
     def finished(self, attempt: Attempt) -> None:
         """The attempt is over, and has its outcome."""

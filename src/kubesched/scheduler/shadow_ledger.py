@@ -92,7 +92,7 @@ def read_ledger(text: str | bytes, source: str) -> ShadowLedger:
 
 
 def load_ledger(file: str) -> ShadowLedger:
-    """That of an earlier process, else an empty one. Raises LedgerError if there is a file that is none."""
+    """The ledger of an earlier process, else an empty one. Raises LedgerError if the file is no ledger."""
     try:
         text = Path(file).read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Plans for programs, agents and the page: of the cluster as it is now, within the time that a question has."""
+"""Plans for programs, agents and the page: for the cluster as it is now, within the timeout of the question."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from kubesched.ask.edits import TrialEdit
 from kubesched.ask.explain import explain
 from kubesched.ask.output import API_VERSION, plain, record_schema, schema_of
 from kubesched.ask.output import document as record
+from kubesched.ask.releases.question import ReleaseQuestion, compare_now
 from kubesched.ask.service import CheckTime, QueryService, QuestionTimeoutError
 from kubesched.ask.sources.following import ClusterAge
 from kubesched.ask.targets import QuestionRequest
@@ -33,7 +34,7 @@ VERSION = API_VERSION.partition("/")[2]
 
 
 class StateQuestion(QuestionRequest, frozen=True):
-    """A question to the state itself, with changes that are supposed for this question alone."""
+    """A question about the cluster as it is, with edits that hold for this question alone."""
 
     changes: tuple[TrialEdit, ...] = ()
 
@@ -67,6 +68,9 @@ async def answer_to(question: QuestionRequest, service: QueryService) -> dict[st
     if isinstance(question, WhatIfQuestion):
         outcome, age = await service.what_if(question)
         document = answer(outcome.difference, Skipped({}))
+    elif isinstance(question, ReleaseQuestion):
+        found, age = await compare_now(question, service)
+        document = answer(found, Skipped({}))
     elif isinstance(question, PlanQuestion):
         age = service.age()
         document = await plan_now(question, service, lambda plan, _: record("Plan", plan))
@@ -138,6 +142,7 @@ QUESTIONS = {
     f"/{VERSION}/explain": QuestionPath(ExplainQuestion, "Explanation"),
     f"/{VERSION}/capacity": QuestionPath(CapacityQuestion, "Capacity"),
     f"/{VERSION}/what-if": QuestionPath(WhatIfQuestion, "WhatIf"),
+    f"/{VERSION}/compare-releases": QuestionPath(ReleaseQuestion, "ReleaseComparison"),
     f"/{VERSION}/plan": QuestionPath(PlanQuestion, "Plan"),
 }
 

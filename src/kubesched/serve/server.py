@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from kubesched.ask.output import API_VERSION
+from kubesched.ask.releases.question import ReleaseQuestion
 from kubesched.ask.service import TIMEOUT, BusyError, QueryService, QuestionTimeoutError
 from kubesched.ask.sources.following import NotReadyError
 from kubesched.ask.targets import QuestionRequest, RequestError
@@ -100,7 +101,7 @@ class QuestionServer:
         return json_response(described())
 
     def _answering(self, kind: type[QuestionRequest]) -> Handler:
-        decoder, is_slow = msgspec.json.Decoder(kind), issubclass(kind, WhatIfQuestion)
+        decoder, is_slow = msgspec.json.Decoder(kind), issubclass(kind, WhatIfQuestion | ReleaseQuestion)
         most = self._service.most_waiting if is_slow else self._settings.most_at_once
 
         async def handler(request: web.Request) -> web.Response:

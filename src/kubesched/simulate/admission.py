@@ -36,6 +36,7 @@ from kubesched.api.kinds import (
 )
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import Pod, PodSpec, PodStatus
+from kubesched.api.release import NEWEST
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.storage import PersistentVolumeClaim, StorageClass
 from kubesched.api.well_known import BIND_COMPLETED
@@ -48,7 +49,7 @@ _SKETCHED = re.compile(
 )
 """Fields that an API server asks for and that scheduling can do without."""
 _WITHOUT_TEMPLATE = (REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS)
-"""Kinds that are known by their selector alone, where their pods are there already."""
+"""Kinds that may lack a template: where their pods exist already, the selector is enough."""
 _OWNERS = ("metadata.ownerReferences.apiVersion", "metadata.ownerReferences.uid")
 """Owners are found by kind and name, since objects that no server has created have no uid."""
 _POLICIES = ("PreemptLowerPriority", "Never")
@@ -57,6 +58,9 @@ _PRIORITY = ("priority", "priorityClassName", "preemptionPolicy")
 
 class Classes:
     """The priority and storage classes of the manifests, as admission looks them up."""
+
+    release = NEWEST
+    """Files may have what any release knows."""
 
     def __init__(self, records: Iterable[KubeObject] = ()) -> None:
         self._found: dict[Resource, dict[str, Object]] = {resource: {} for resource in _CLASSES}
@@ -75,7 +79,7 @@ class Classes:
 
 
 class Admission:
-    """Admits objects that no API server has seen, given the classes that are there."""
+    """Admits objects that no API server has seen, with the PriorityClasses and StorageClasses of the manifests."""
 
     def __init__(self, classes: Classes) -> None:
         self._classes = classes
@@ -110,7 +114,7 @@ class Admission:
         pod: Object = {"metadata": {}, "spec": {"priorityClassName": template.spec.priority_class_name}}
         try:
             give_priority(pod, self._classes)
-        except ApiError:  # classes that could not be read: who read the cluster says what follows from that
+        except ApiError:  # classes could not be read: the warning about them says so (`CONSEQUENCES`)
             return workload
         settled = msgspec.structs.replace(
             template.spec, priority=pod["spec"]["priority"], preemption_policy=pod["spec"]["preemptionPolicy"]
@@ -161,7 +165,7 @@ class Admission:
             claim_metadata = {**(claim.get("metadata") or {}), "namespace": whose.get("namespace", "")}
             made, _ = examine(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": claim_metadata}, self._classes)
             claim["spec"] = made["spec"]
-        fields = tuple(f"spec.{key}" for key in _PRIORITY)  # all else has been found in the template already
+        fields = tuple(f"spec.{key}" for key in _PRIORITY)  # all others are found in the template itself
         return [
             Mistake(f"spec.template.{mistake.path}", mistake.problem) for mistake in mistakes if mistake.path in fields
         ]
@@ -174,7 +178,7 @@ def admitted_claim(claim: PersistentVolumeClaim, classes: Iterable[StorageClass]
 
 
 def _like_another(obj: Object, spec: PodSpec) -> Pod | None:
-    """A pod whose spec and labels were admitted before; None if there is anything wrong with the rest of it."""
+    """A pod with a spec and labels that were admitted before; None if its metadata or status has a mistake."""
     mistakes = Mistakes()
     check_metadata(PODS, obj, subdomain, mistakes)
     if mistakes.found:
@@ -190,7 +194,7 @@ def _like_another(obj: Object, spec: PodSpec) -> Pod | None:
 
 
 def _given_priority(spec: Object) -> Object:
-    """What a pod says of its own priority stands: it may come from a cluster that has other classes."""
+    """The priority that the pod itself names is kept: it may come from a cluster with other PriorityClasses."""
     given = {key: spec[key] for key in _PRIORITY if spec.get(key) is not None}
     if "priority" not in given:
         given.pop("priorityClassName", None)
@@ -200,7 +204,7 @@ def _given_priority(spec: Object) -> Object:
 
 
 def _settle_claim(claim: Object) -> None:
-    """A new claim that names its volume: the controller agrees."""
+    """Bind a new claim that names its volume, as the volume controller would."""
     if claim["spec"].get("volumeName") and not (claim.get("status") or {}).get("phase"):
         metadata = claim["metadata"]
         metadata["annotations"] = {BIND_COMPLETED: "yes", **(metadata.get("annotations") or {})}

@@ -1,4 +1,4 @@
-"""Claims in a simulated cluster: what the controllers and drivers of storage and of devices would do, at once."""
+"""Claims in a simulated cluster: does at once what the controllers and drivers of storage and devices would do."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Templates = Mapping[str, ResourceClaimTemplate]
 
 
 class SimulatedVolumes:
-    """All claims and volumes; the world is given every change."""
+    """PersistentVolumeClaims and PersistentVolumes; `notify` gets every change of one."""
 
     def __init__(self, objects: Iterable[KubeObject], notify: Notify) -> None:
         self._notify = notify
@@ -197,7 +197,7 @@ class SimulatedVolumes:
         self._claims[claim.key] = claim
 
     def _next_version(self, metadata: ObjectMeta) -> ObjectMeta:
-        """By another version VolumeBinding sees that what it assumed of an object has come true."""
+        """A higher resourceVersion: by it VolumeBinding sees that its assumed claim or volume was written."""
         self._version += 1
         return replace(metadata, resource_version=f"{metadata.resource_version.partition('.')[0]}.{self._version}")
 
@@ -236,7 +236,7 @@ def made_for(pod: Pod, templates: Templates) -> tuple[Pod, list[ResourceClaim]]:
 
 
 class DeviceClaims:
-    """All claims; the world is given every change."""
+    """ResourceClaims; `notify` gets every change of one."""
 
     def __init__(self, objects: Iterable[KubeObject], notify: Notify) -> None:
         given = list(objects)
@@ -304,7 +304,7 @@ class DeviceClaims:
 
 
 def release_claims(pod: Pod, state: ClusterState) -> None:
-    """Claims that only this pod uses are as if it had never been placed."""
+    """Deallocate the claims that only this pod uses."""
     extended, others = claims_of(pod, state)
     if extended is not None:
         state.delete(extended)
@@ -324,7 +324,7 @@ def claims_of(pod: Pod, state: ClusterState) -> tuple[ResourceClaim | None, list
 
 
 def settle_claims(decision: Decision, state: ClusterState) -> None:
-    """What was set aside for a pod is its own from now on, as if it had been written and the watch had shown it."""
+    """Store what Reserve assumed of the pod's claims, as if it had been written and the watch had shown it."""
     attempt = decision.cycle.find(NOTES)
     if attempt is None:
         return

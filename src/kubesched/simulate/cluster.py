@@ -1,6 +1,6 @@
-"""The model of a cluster that questions are put to: its state, its workloads, and an engine that decides on them.
+"""The model of a cluster that questions are about: its state, its workloads, and an engine that decides on them.
 
-There is one for live clusters that watches keep current, for dumps, manifests, and the ends of simulations.
+Live clusters, which watches keep current, snapshots, manifests and the ends of simulations all have the same model.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ClusterModel:
     ) -> ClusterModel:
         """The cluster once controllers have made the pods that workloads lack; those are pending."""
         given = tuple(objects)
-        expansion = expand(given, job_groups=configuration.features.job_groups)
+        expansion = expand(given, job_groups=configuration.features.job_groups, release=configuration.features.release)
         pods = [pod for series in expansion.series for pod in series.pods]
         made = cls(
             [*expansion.objects, *pods],
@@ -249,8 +249,8 @@ class ClusterModel:
         keys = {pod.key: sorter.sort_key(pod, float(i)) for i, pod in enumerate(waiting)}
         return sorted(waiting, key=lambda pod: keys[pod.key])
 
-    def taken_off_its_node(self, pod: Pod) -> Pod:
-        """The pod as if it had not been placed yet; whatever it held is free again."""
+    def take_off_node(self, pod: Pod) -> Pod:
+        """Remove the pod from its node, with its claims deallocated. Returns the pod as pending."""
         self.state.delete(pod)
         release_claims(pod, self.state)
         spec = msgspec.structs.replace(pod.spec, node_name="")
@@ -259,11 +259,11 @@ class ClusterModel:
 
 
 def waits(pod: Pod) -> bool:
-    """Whether it has no node yet, and is still to have one."""
+    """Whether the pod has no node and has not finished."""
     return not pod.spec.node_name and not pod.is_finished
 
 
 def created_at(pod: Pod) -> float:
-    """When the pod was created; pods that do not tell come after those that do."""
+    """When the pod was created; infinity for a pod without creationTimestamp."""
     text = pod.metadata.creation_timestamp
     return datetime.fromisoformat(text).timestamp() if text else float("inf")

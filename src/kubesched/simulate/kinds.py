@@ -12,7 +12,8 @@ import msgspec
 from kubesched.api.custom import CustomObject, custom_object
 from kubesched.api.kinds import BUILT_IN, KINDS, VERSIONS_BY_SERVER, Resource
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta, Record
-from kubesched.api.pod import PodCondition, PodSpec
+from kubesched.api.pod import PodCondition, PodResourceClaim, PodSpec
+from kubesched.api.pod_groups import SchedulingConstraints
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.api.well_known import NAMESPACE_NAME
@@ -32,6 +33,27 @@ class Ordinals(Record, frozen=True):
     start: int = 0
 
 
+class JobGang(Record, frozen=True):
+    """So many pods or none; all that run side by side if it does not say how many."""
+
+    min_count: int | None = None
+
+
+class JobSchedulingPolicy(Record, frozen=True):
+    """A gang; or, without one, pods that merely belong together."""
+
+    gang: JobGang | None = None
+
+
+class JobScheduling(Record, frozen=True):
+    """How the pods of a Job are grouped, which v1.37 lets it say."""
+
+    scheduling_policy: JobSchedulingPolicy | None = None
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: dict[str, Any] = {}
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+
+
 class PodWorkloadSpec(Record, frozen=True):
     """The fields of all kinds of workloads; each kind reads its own."""
 
@@ -45,6 +67,7 @@ class PodWorkloadSpec(Record, frozen=True):
     completion_mode: Literal["NonIndexed", "Indexed", ""] = ""
     ordinals: Ordinals | None = None
     suspend: bool = False
+    scheduling: JobScheduling | None = None
 
 
 class PodWorkloadStatus(Record, frozen=True):
@@ -179,7 +202,7 @@ def nearest_kind(api_version: str, kind: str) -> str:
 
 
 def unknown_kind(api_version: str, kind: str, places: Sequence[object]) -> str:
-    """What is said of objects of a kind that nobody knows, found at these places."""
+    """The warning about objects of an unknown kind, found at these places."""
     nearest = nearest_kind(api_version, kind)
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     hint = f', did you mean "{nearest}"?' if nearest and nearest != kind else ", left out"

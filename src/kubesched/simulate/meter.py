@@ -42,7 +42,7 @@ class UtilisationMeter:
         self.timeline.append(Moment(now, running, pending, placed, self._groups[0].shares(0)))
 
     def passes(self, seconds: float) -> None:
-        """The cluster stays as it was last read for so long."""
+        """Weigh the last reading with the seconds for which it held."""
         for group in self._groups:
             group.passes(seconds)
 

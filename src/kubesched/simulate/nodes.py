@@ -1,4 +1,4 @@
-"""Nodes that come and go: which an edit means, new ones like others, what leaves with a node; and pools of nodes."""
+"""Nodes of edits: which nodes a text names, a new node like another, pods that leave with a node; and node pools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"[-.]?[0-9a-f]*\d[0-9a-f]*$")
 
 
 def lasting(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    """Those that a new node of the same sort has."""
+    """The taints that a new node of the same pool has, too."""
     return tuple(taint for taint in taints if not taint.key.startswith(PASSING_TAINTS))
 
 
@@ -39,7 +39,7 @@ def is_daemon(pod: Pod) -> bool:
 
 
 def belongs_to(obj: KubeObject, node: str) -> bool:
-    """Whether the object is about this node alone, so that a new node has one like it."""
+    """Whether the object belongs to this node alone (a CSINode, a ResourceSlice): a new node gets one like it."""
     match obj:
         case CSINode():
             return obj.name == node
@@ -112,7 +112,7 @@ def whats_wrong(nodes: Collection[Node], text: str) -> str:
 
 
 def leaves(pod: Pod) -> bool:
-    """Daemons and what the kubelet runs by itself stay, as with `kubectl drain --ignore-daemonsets`."""
+    """Whether a drain evicts the pod. DaemonSet and static pods stay, as with `kubectl drain --ignore-daemonsets`."""
     return not (is_daemon(pod) or pod.is_finished or pod.is_terminating or MIRROR in pod.metadata.annotations)
 
 

@@ -132,7 +132,7 @@ class _Reader:
         )
 
     def no_help(self, run: DryRun) -> tuple[NoHelp, ...]:
-        """Nodes that stay as they are, by reason: first those that were tried in vain."""
+        """Nodes where preemption does not help, by reason: first those where evictions were tried."""
         nodes: dict[str, list[str]] = {}
         for status, rows in run.failures:
             nodes.setdefault(status.message, []).extend(self._names[row] for row in rows.tolist())
@@ -145,7 +145,7 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class PodPlacement:
-    """A pod that found a node."""
+    """A pod with the node that was found for it."""
 
     pod: str
     priority: int
@@ -214,7 +214,7 @@ def place_one(
 
 def schedule(cluster: ClusterModel, pod: Pod) -> Decision:
     """Run PreEnqueue, the scheduling cycle and Reserve. A pod that finds a node stands there from now on."""
-    decision = decided(cluster, pod)
+    decision = decide_on(cluster, pod)
     if decision.outcome is Outcome.SCHEDULED:
         with ExitStack() as undo:
             if reserve(cluster, decision, undo):
@@ -226,8 +226,8 @@ def schedule(cluster: ClusterModel, pod: Pod) -> Decision:
     return decision
 
 
-def decided(cluster: ClusterModel, pod: Pod) -> Decision:
-    """PreEnqueue and the scheduling cycle. Nothing is changed."""
+def decide_on(cluster: ClusterModel, pod: Pod) -> Decision:
+    """Run PreEnqueue and the scheduling cycle. The cluster stays as it is."""
     gate = cluster.engine.pre_enqueue(pod)
     if gate is not None:
         cycle = Cycle(pod, cluster.state)
@@ -238,7 +238,7 @@ def decided(cluster: ClusterModel, pod: Pod) -> Decision:
 def reserve(cluster: ClusterModel, decision: Decision, undo: ExitStack) -> bool:
     """Assume the pod on its node and run Reserve. False if a plugin refuses: then the decision says so.
 
-    `undo` is told how to take all of it back, where no plugin refuses.
+    If all plugins agree, `undo` gets a callback that takes assume and Reserve back.
     """
     with ExitStack() as when_plugin_breaks:
         when_plugin_breaks.callback(cluster.reserving.forget, decision)

@@ -1,4 +1,4 @@
-"""What a simulation found out, as plain records: the story of every pod, who was pushed aside, how full it got.
+"""What a simulation found out, as plain records: the story of every pod, evictions, how full nodes got.
 
 `compare` puts several side by side.
 """

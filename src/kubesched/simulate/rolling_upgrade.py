@@ -69,7 +69,7 @@ class BudgetTracker:
         return max(0, self.up.get(budget, 0) - self.wanted[budget])
 
     def forbid(self, pod: Pod) -> list[str]:
-        """The budgets that the pod's going would break."""
+        """The budgets that forbid to evict the pod now."""
         return [budget.key for budget in self.guarding(pod) if not self.allowed(budget.key)]
 
 

@@ -48,7 +48,7 @@ K = TypeVar("K", bound=KubeObject)
 
 
 class SimulatedOperation(Protocol):
-    """What somebody does to the cluster while time passes."""
+    """What an operator does to the cluster while time passes, such as an upgrade."""
 
     def begin(self, simulation: Simulation) -> None:
         """Plan what is to be done."""
@@ -81,7 +81,8 @@ class Simulation:
         `pods_finish`, all that run go on, whatever their annotations say: then it is about the cluster of this moment.
         """
         self._pods_finish = pods_finish
-        expansion = expand(objects, job_groups=configuration.features.job_groups)
+        features = configuration.features
+        expansion = expand(objects, job_groups=features.job_groups, release=features.release)
         self.now = 0.0
         self._seed = seed
         self._world = World(expansion.objects, lambda: self.now)
@@ -318,7 +319,7 @@ class Simulation:
         failed = [queue.backoff_until(queued) + 1 for queued in queue.error_backoff() if self._is_worth_a_try(queued)]
         if failed:
             times.append(max(min(failed), next_second))
-        next_flush = _following_flush(self.now)
+        next_flush = _next_flush(self.now)
         if not times or min(times) > next_flush:
             times += self._leftover_times()
         return min(times, default=None)
@@ -326,7 +327,7 @@ class Simulation:
     def _leftover_times(self) -> list[float]:
         """When pods are tried that have waited for long. One that nothing has changed for would only fail again."""
         return [
-            _following_flush(max(queued.timestamp, queued.flushed_at) + LONGEST_WAIT)
+            _next_flush(max(queued.timestamp, queued.flushed_at) + LONGEST_WAIT)
             for queued in self._scheduler.queue.unschedulable()
             if not queued.is_gated and self._is_worth_a_try(queued)
         ]
@@ -393,6 +394,6 @@ class Simulation:
                 story.message = gate.message if gate is not None else "waits for a Permit plugin"
 
 
-def _following_flush(time: float) -> float:
-    """Leftovers are flushed every half minute, on the half minute."""
+def _next_flush(time: float) -> float:
+    """When `flush_leftovers` runs next after this time: every 30 seconds, on the half minute."""
     return (time // LEFTOVERS_EVERY + 1) * LEFTOVERS_EVERY

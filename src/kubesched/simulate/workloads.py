@@ -18,19 +18,12 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.api.pod_groups import Workload as GroupWorkload
+from kubesched.api.release import V1_36, Release
 from kubesched.api.schema import Mistake
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.config import Duration
-from kubesched.controllers.jobs import (
-    JobGroups,
-    grouped,
-    index_of,
-    job_named_by,
-    new_pods,
-    remaining_pods,
-    wanted_pods,
-    workload_named_by,
-)
+from kubesched.controllers.job_groups import JobGroups, controller_of, with_group, workload_named_by
+from kubesched.controllers.jobs import index_of, new_pods, remaining_pods, wanted_pods
 from kubesched.controllers.pod_templates import (
     Eligibility,
     affinity_to,
@@ -70,13 +63,13 @@ class Expansion:
     """The pending pods; each one of its own is a series too."""
 
 
-def expand(objects: Iterable[KubeObject], *, job_groups: bool = False) -> Expansion:
+def expand(objects: Iterable[KubeObject], *, job_groups: bool = False, release: Release = V1_36) -> Expansion:
     """Make the pods that workloads lack. Pods that are there already and name their owner count as made.
 
-    With `job_groups`, Jobs whose pods run all or not at all make groups of them.
+    With `job_groups`, Jobs make groups of their pods as the Job controller of the release does.
     """
     given = list(objects)
-    expander = _Expander(given, job_groups=job_groups)
+    expander = _Expander(given, release if job_groups else None)
     for obj in given:
         expander.take(obj)
     return Expansion(tuple(expander.objects), tuple(expander.series))
@@ -97,9 +90,9 @@ _OWNERS: dict[type[PodWorkload], type[api.ReplicaSet] | type[api.StatefulSet]] =
 
 
 class _Expander:
-    def __init__(self, given: Sequence[KubeObject], *, job_groups: bool) -> None:
+    def __init__(self, given: Sequence[KubeObject], job_groups: Release | None) -> None:
         self.objects: list[KubeObject] = []
-        self._groups = job_groups_among(given, self.objects.append) if job_groups else None
+        self._groups = job_groups_among(given, self.objects.append, job_groups) if job_groups is not None else None
         self.series: list[PodSeries] = []
         self._nodes = [obj for obj in given if isinstance(obj, Node)]
         self._names = {obj.key for obj in given if isinstance(obj, Pod | PersistentVolumeClaim)}
@@ -193,7 +186,7 @@ class _Expander:
             indexes = (index_of(msgspec.to_builtins(pod)) for pod in active)
             group = self._groups.group_of(job, has_pods=bool(active)) if self._groups is not None else None
             made = new_pods(job, indexes)
-            pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else grouped(pod, group)) for pod in made)
+            pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else with_group(pod, group)) for pod in made)
             if workload.spec.completion_mode != "Indexed":
                 pods = self._copies(next(pods), workload)
             self.series.append(PodSeries(tuple(islice(pods, missing)), max(at_once - len(active), 1), "finished"))
@@ -275,16 +268,15 @@ def _mistakes(path: str, meta: ObjectMeta) -> list[Mistake]:
     return owned
 
 
-def job_groups_among(given: Iterable[KubeObject], add: Callable[[KubeObject], None]) -> JobGroups:
-    """Those of all Jobs; `add` is called with what is made for one."""
+def job_groups_among(given: Iterable[KubeObject], add: Callable[[KubeObject], None], release: Release) -> JobGroups:
+    """Those of all Jobs; `add` is called with what is made for one. What is there already keeps its size."""
     known = [msgspec.to_builtins(obj) for obj in given if isinstance(obj, PodGroup | GroupWorkload)]
 
-    def named(name_in: Callable[[Object], str]) -> Callable[[Object], list[Object]]:
-        def of(owner: Object) -> list[Object]:
-            namespace, name = owner["metadata"]["namespace"], owner["metadata"]["name"]
-            return [obj for obj in known if obj["metadata"]["namespace"] == namespace and name_in(obj) == name]
+    def named(namespace: str, name: str, name_in: Callable[[Object], str]) -> list[Object]:
+        return [obj for obj in known if obj["metadata"]["namespace"] == namespace and name_in(obj) == name]
 
-        return of
+    def groups(workload: Object) -> list[Object]:
+        return named(workload["metadata"]["namespace"], workload["metadata"]["name"], workload_named_by)
 
     def create(resource: Resource, job: Object, obj: Object) -> Object:
         namespace = job["metadata"]["namespace"]
@@ -294,4 +286,6 @@ def job_groups_among(given: Iterable[KubeObject], add: Callable[[KubeObject], No
         add(msgspec.convert(made, GroupWorkload if resource is WORKLOADS else PodGroup))
         return made
 
-    return JobGroups(named(job_named_by), named(workload_named_by), create)
+    return JobGroups(
+        release, lambda namespace, owner: named(namespace, owner, controller_of), groups, create, lambda *_: None
+    )

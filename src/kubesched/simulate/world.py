@@ -1,4 +1,4 @@
-"""A cluster in memory: takes what the scheduler writes, and tells it what has changed, as a watch would."""
+"""The API server of a simulation: takes the scheduler's writes, and delivers changes to it, as a watch would."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject, read_custom
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.kinds import KINDS, resource_named
-from kubesched.api.merge_patch import merged
+from kubesched.api.merge_patch import apply_merge_patch
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -28,7 +28,7 @@ START = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class World(ClusterClient):
-    """All objects, as an API server would hold them. What others do about them is done at once, evictions included."""
+    """All objects, as an API server would hold them. What kubelets and controllers do about a write is done at once."""
 
     def __init__(self, objects: Iterable[KubeObject], clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -121,7 +121,7 @@ class World(ClusterClient):
             raise ClientError(CONFLICT, f"the {kind} {stored.key} has another uid")
         if meta.get("resourceVersion", known.resource_version) != known.resource_version:
             raise ClientError(CONFLICT, f"the {kind} {stored.key} has been modified")
-        return _plain(self._put(kind, stored, _record(kind, merged(_plain(stored), patch))))
+        return _plain(self._put(kind, stored, _record(kind, apply_merge_patch(_plain(stored), patch))))
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         stored = self._find(kind, name, namespace)

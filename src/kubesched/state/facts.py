@@ -198,7 +198,7 @@ class PodFacts:
         return known[1]
 
     def find(self, key: StateKey[T]) -> T | None:
-        """What was kept under a key, if anything."""
+        """The value of a key; None if nothing was kept under it."""
         return self._kept.get(key)
 
     def keep(self, key: StateKey[T], value: T | None) -> None:

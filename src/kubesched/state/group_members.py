@@ -21,11 +21,11 @@ class GroupMembers:
         self._placed: dict[str, dict[str, Pod]] = {}
 
     def pending(self, key: str) -> Collection[Pod]:
-        """Those that have no node, and are not assumed on one."""
+        """The pods of a group that have no node, and are not assumed on one."""
         return self._pending.get(key, _NONE).values()
 
     def placed(self, key: str) -> Collection[Pod]:
-        """Those that are assigned to a node, or assumed there."""
+        """The pods of a group that are bound to a node, or assumed there."""
         return self._placed.get(key, _NONE).values()
 
     def count(self, key: str) -> int:

@@ -16,7 +16,7 @@ from kubesched.state.columns import Bool, LabelColumn, Rows, grown
 I = TypeVar("I", bound=Hashable)  # noqa: E741
 
 _FEW = 32
-"""So many are looked at one by one: NumPy takes longer to start."""
+"""Up to so many pods are compared one by one: NumPy takes longer to start."""
 _COLUMNS_KEPT = 32
 _NOBODY: Rows = np.zeros(0, dtype=np.intp)
 

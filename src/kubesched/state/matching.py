@@ -26,7 +26,7 @@ _BYTES_PER_WANTED = 8000
 _LARGE_SHARE = 16
 """A question that takes more than this part of all bytes is answered and not kept: each placed pod would update it."""
 _LISTED = 64
-"""So many counters are listed per label class; where there are more, they are searched for each time."""
+"""The number of counters that are listed per label class; more are searched for each time."""
 
 
 class WeightedSelector(NamedTuple):

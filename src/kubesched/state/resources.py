@@ -35,7 +35,7 @@ class ResourceColumns:
         self.amounts = self._set(np.zeros((3, _FIRST_COLUMNS, rows), dtype=np.int64))
         """The three tables below in one: a pod is counted, and a node read, in one step instead of two or three."""
         self.most_columns = _MOST_COLUMNS
-        """So many names have a column at a time; more only if one pod asks for more."""
+        """The number of resources with a column at a time; more only if one pod asks for more."""
         self._offers: dict[str, dict[int, int]] = {}
         """What each row offers, by the name of the resource; of the fixed ones the columns alone know."""
         self._recent: dict[str, None] = {}

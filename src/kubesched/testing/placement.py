@@ -90,7 +90,7 @@ class PlacedPods:
         self._expect(at_most=AtMost(pods=pods, per=per))
 
     def preempt_only(self, labels: Mapping[str, str] | None = None, **more: str) -> None:
-        """Without labels: they evict nobody."""
+        """Without labels: they evict no pod."""
         self._expect(preempts_only={**(labels or {}), **more})
 
     def fit(self, times: int) -> None:

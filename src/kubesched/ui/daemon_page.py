@@ -50,7 +50,7 @@ class DaemonPage:
         return CIMultiDict(request.headers, Authorization=f"Bearer {token}")
 
     def application(self, middlewares: Iterable[Any], is_this_server: Callable[[str], bool]) -> web.Application:
-        # An address is nobody's name: no other site can be at it and be this server as well.
+        # A Host that is an IP address is no DNS name, so DNS rebinding cannot be behind it.
         from_here = refuse_other_sites(lambda name: is_loopback(name) or is_address(name) or is_this_server(name))
         root = web.Application(middlewares=[guard(from_here), *middlewares], client_max_size=LARGEST_BODY)
         root.on_response_prepare.append(add_headers)

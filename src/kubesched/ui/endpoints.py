@@ -18,6 +18,7 @@ from kubesched.ask.headroom import Headroom
 from kubesched.ask.headroom import headroom as most_that_fit
 from kubesched.ask.output import document, plain
 from kubesched.ask.pending import pending_pods as place_pending
+from kubesched.ask.releases.question import ReleaseQuestion, compare_now
 from kubesched.ask.remedies import remedies
 from kubesched.ask.service import QueryService
 from kubesched.ask.targets import RequestError
@@ -30,6 +31,7 @@ from kubesched.ui.model.nodes import NodePage
 from kubesched.ui.model.owners import WorkloadName
 from kubesched.ui.model.pods import PodView
 from kubesched.ui.model.shadow import ShadowView
+from kubesched.ui.model.upgrade import upgrade_view
 from kubesched.ui.model.what_if import what_if_view
 from kubesched.ui.model.workloads import WorkloadPage
 from kubesched.ui.stream import stream
@@ -75,6 +77,7 @@ def routes() -> list[web.AbstractRouteDef]:
         web.post("/api/what-if", what_if),
         web.post("/api/what-if/page", what_if_page),
         web.post("/api/plan", plan),
+        web.post("/api/upgrade", upgrade),
         web.get("/api/timeline", timeline),
         web.post("/api/timeline", go_to_moment),
     ]
@@ -203,6 +206,13 @@ async def plan(request: web.Request) -> web.Response:
 
     question, group = await read_body(request, PlanQuestion), request.query.get("group", "")
     return _answer("PlanView", await plan_now(question, service, lambda made, cluster: plan_view(made, cluster, group)))
+
+
+async def upgrade(request: web.Request) -> web.Response:
+    """What another release of Kubernetes does differently with the pods. Changes nothing."""
+    question = await read_body(request, ReleaseQuestion)
+    found, _ = await compare_now(question, await _service(request))
+    return _answer("UpgradeView", await _ask(request, lambda views: upgrade_view(found, views.observed.pods)))
 
 
 async def timeline(request: web.Request) -> web.Response:

@@ -100,7 +100,7 @@ class TimeTravel:
         self._next = next(self._steps, None)
 
     def _pass_until(self, moment: float) -> None:
-        """Samples of the queue are taken on the way, as if somebody had looked."""
+        """Samples of the queue are taken on the way, as with an open page."""
         while self._sampled <= moment:
             self.now = max(self.now, self._sampled)
             self.views.queue.sample()

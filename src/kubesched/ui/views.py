@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from kubesched import __version__
+from kubesched.api.release import RELEASES
 from kubesched.ask.service import SLOW_TIMEOUT, QueryService
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.lists import ListModel
@@ -90,6 +91,10 @@ class About:
     """Whether there is a queue whose pods are tried here."""
     experiments: bool
     """Whether questions that take seconds are answered."""
+    release: str
+    """The release of Kubernetes that is followed."""
+    releases: list[str]
+    """All that can be compared."""
 
 
 class PageViews:
@@ -131,6 +136,8 @@ class PageViews:
             shadow=observed.shadow is not None,
             schedules=observed.queue is not None,
             experiments=observed.experiments,
+            release=observed.cluster.configuration.features.release.name,
+            releases=list(RELEASES),
         )
 
 
@@ -144,7 +151,7 @@ class ViewsProvider(Protocol):
         """The answer to a question, asked between two things that happen to the cluster."""
 
     def looking(self) -> AbstractContextManager[None]:
-        """As long as it lasts somebody looks, and what happens is measured."""
+        """While this lasts a page is open, and attempts are measured."""
 
 
 class LocalViews:
@@ -229,7 +236,7 @@ class SchedulerThreadViews:
             self._leave_later()
 
     async def ask_unnoticed(self, question: Callable[[PageViews], T]) -> T:
-        """The same, but nobody looks because of it."""
+        """The same, without counting as an open page."""
         if self._is_busy and (pause := self._allowance.pause()) > 0:
             await asyncio.sleep(pause)
         answer, error, seconds, used, self._is_busy = await self._call(lambda: self._asked(question))

@@ -8,16 +8,18 @@ import pytest
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
+from kubesched.api.release import V1_36, Release
 
 
 class Cluster:
     """Objects that are there already."""
 
-    def __init__(self, objects: Iterable[tuple[Resource, Object]] = ()) -> None:
+    def __init__(self, objects: Iterable[tuple[Resource, Object]] = (), release: Release = V1_36) -> None:
         self._objects = tuple(objects)
+        self.release = release
 
     def having(self, resource: Resource, *objects: Object) -> Cluster:
-        return Cluster((*self._objects, *((resource, each) for each in objects)))
+        return Cluster((*self._objects, *((resource, each) for each in objects)), self.release)
 
     def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
         named = (each for each in self.select(resource, namespace or None) if each["metadata"]["name"] == name)

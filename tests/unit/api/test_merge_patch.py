@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.merge_patch import merged, patch_between
+from kubesched.api.merge_patch import apply_merge_patch, patch_between
 
 OBJECTS = st.recursive(
     st.dictionaries(st.sampled_from("abc"), st.integers(0, 2) | st.lists(st.integers(0, 1), max_size=2), max_size=3),
@@ -18,7 +18,7 @@ OBJECTS = st.recursive(
 
 @given(OBJECTS, OBJECTS)
 def test_a_patch_between_two_objects_makes_one_of_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
-    assert merged(before, patch_between(before, after)) == after
+    assert apply_merge_patch(before, patch_between(before, after)) == after
 
 
 def test_a_patch_says_nothing_of_what_is_the_same() -> None:

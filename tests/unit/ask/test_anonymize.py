@@ -15,7 +15,7 @@ from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import EphemeralSource, Volume
 from kubesched.api.release import NEWEST
 from kubesched.api.storage import CSIDriver, PersistentVolumeClaim
-from kubesched.ask.sources.anonymize import Anonymizer, UnknownFieldError, anonymized, rules_of
+from kubesched.ask.sources.anonymize import Anonymizer, UnknownFieldError, anonymize_cluster, rules_of
 from kubesched.ask.sources.reading import CONSEQUENCES, ClusterReading, FoundConfiguration
 from kubesched.ask.sources.words import Words
 from kubesched.config.args import ARGS
@@ -81,7 +81,7 @@ def test_names_labels_images_and_annotations_are_gone_and_what_decisions_need_is
     )
     node = make_node("secret-node").build()
     node = replace(node, metadata=replace(node.metadata, labels={"topology.kubernetes.io/zone": "eu-1"}))
-    shown = text_of(anonymized(reading(pod, node)))
+    shown = text_of(anonymize_cluster(reading(pod, node)))
     assert "secret" not in shown
     assert '"kubernetes.io/arch":"arm64"' in shown
     assert "eu-1" in shown
@@ -110,7 +110,7 @@ def test_names_that_are_made_of_others_stay_so() -> None:
     pod = make_pod("web-0").build()
     pod = replace(pod, spec=replace(pod.spec, volumes=(Volume(name="scratch", ephemeral=EphemeralSource()),)))
     claim = PersistentVolumeClaim(metadata=ObjectMeta(name="web-0-scratch", namespace="default"))
-    found = anonymized(reading(pod, claim, StatefulSet(metadata=ObjectMeta(name="web", namespace="default"))))
+    found = anonymize_cluster(reading(pod, claim, StatefulSet(metadata=ObjectMeta(name="web", namespace="default"))))
     [pod_name], [claim_name], [set_name] = ([obj.name for obj in objects] for objects in found.objects.values())
     [volume] = found.objects["Pod"][0].spec.volumes  # type: ignore[attr-defined]
     assert pod_name == f"{set_name}-0"
@@ -118,7 +118,7 @@ def test_names_that_are_made_of_others_stay_so() -> None:
 
 
 def test_drivers_keep_their_names() -> None:
-    found = anonymized(reading(CSIDriver(metadata=ObjectMeta(name="ebs.csi.aws.com"))))
+    found = anonymize_cluster(reading(CSIDriver(metadata=ObjectMeta(name="ebs.csi.aws.com"))))
     assert found.objects["CSIDriver"][0].name == "ebs.csi.aws.com"
 
 
@@ -134,7 +134,7 @@ def test_configuration_says_nothing_about_the_cluster_and_decides_the_same() -> 
     }
     text = json.dumps(settings)
     anonymizer = Anonymizer()
-    found = anonymized(reading(configuration=text), anonymizer).configuration
+    found = anonymize_cluster(reading(configuration=text), anonymizer).configuration
     assert "secret" not in found.text
     [profile] = config.load(found.text, features=config.Features.of({}, NEWEST)).profiles
     [term_now] = profile.plugin_config[
@@ -155,7 +155,7 @@ def test_attributes_of_devices_that_nothing_selects_by_are_numbered() -> None:
         make_class("gpu", 'device.attributes["gpu.example.com"].model == "a100"'),
         make_claim("c", request(), constraints=(DeviceConstraint(match_attribute="gpu.example.com/rack"),)),
     ]
-    text = text_of(anonymized(reading(*objects)))
+    text = text_of(anonymize_cluster(reading(*objects)))
     assert "secret" not in text
     assert '"a100"' in text
     assert '"r7"' in text

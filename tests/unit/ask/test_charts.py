@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.ask.html import Line, lines_over_time, round_seconds, rounded
+from kubesched.ask.html import Line, lines_over_time, round_seconds, round_up
 
 
 @given(st.floats(1e-3, 1e9))
 def test_step_is_the_next_round_number(value: float) -> None:
-    step = rounded(value, whole=False)
+    step = round_up(value, whole=False)
     assert value * (1 - 1e-6) <= step <= value * 2.5 * (1 + 1e-6)
     assert f"{step:.0e}"[0] in "125"
 

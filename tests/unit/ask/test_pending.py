@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from tests.applied_remedies import as_json, cluster_of
+from tests.device_builders import device, make_claim, make_class, make_slice, request, with_claims
 
 from kubesched.ask.pending import PendingPods, PoolHelp, pending_pods
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
@@ -92,3 +93,18 @@ def test_nodes_are_counted_for_pods_that_are_spread_over_zones() -> None:
     there = [pod.on(name) for pod, name in zip(web, ("n-a", "n-a", "n-b", "n-b", "n-c"))]
     (group,) = asked(*nodes, *there, web[5]).groups
     assert group.pools == (PoolHelp("web", nodes=3, places=1),)
+
+
+def test_nodes_are_counted_for_pods_that_want_devices() -> None:
+    """A new node brings devices like those of its model, and each pod holds one."""
+    objects = [
+        make_node("g-0").zone("a").capacity(cpu="8", pods=20).label(pool="gpu").build(),
+        make_slice("g-0", device("gpu-0"), device("gpu-1")),
+        make_class("gpu"),
+        *(make_claim(f"c{i}", request("gpu")) for i in range(5)),
+        *(with_claims(make_pod(f"t{i}").owned_by("Job", "train"), f"c{i}").build() for i in range(5)),
+    ]
+    answer = pending_pods(cluster_of(as_json(objects)))
+    assert len(answer.placed) == 2
+    (group,) = answer.groups
+    assert group.pools == (PoolHelp("gpu", nodes=2, places=3),)

@@ -191,7 +191,7 @@ async def foretold_and_real(nodes: list[Object], workloads: list[Object], verb: 
 
 
 @pytest.mark.parametrize("verb", ["drain", "lose", "scale", "upgrade"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(clusters(), st.integers(0, 20))
 def test_what_is_foretold_happens(verb: str, cluster: tuple[list[Object], list[Object]], number: int) -> None:
     found = virtual_time.run(foretold_and_real(*cluster, verb, number))

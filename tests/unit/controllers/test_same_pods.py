@@ -12,6 +12,7 @@ from tests.living_sandbox import LivingSandbox, template
 from kubesched.api.kinds import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Object, Resource
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.release import RELEASES, V1_36, Release
 from kubesched.controllers.pod_templates import Eligibility, daemon_tolerations, target_of
 from kubesched.simulate.manifests import loads
 from kubesched.simulate.workloads import expand
@@ -58,20 +59,29 @@ WORKLOADS: list[tuple[Resource, Object]] = [
         JOBS,
         with_template(template("web", restartPolicy="Never"), parallelism=3, completions=3, completionMode="Indexed"),
     ),
+    (
+        JOBS,
+        with_template(
+            template("web", restartPolicy="Never"),
+            parallelism=3,
+            completions=3,
+            scheduling={"schedulingPolicy": {"gang": {}}},
+        ),
+    ),
 ]
 
 
-def in_the_sandbox(resource: Resource, workload: Object) -> list[Pod]:
-    cluster = LivingSandbox(nodes=NODES, binder=False, job_groups=True)
+def in_the_sandbox(resource: Resource, workload: Object, release: Release) -> list[Pod]:
+    cluster = LivingSandbox(nodes=NODES, binder=False, job_groups=True, release=release)
     cluster.create(resource, workload)
     cluster.run(1)
     return [msgspec.convert(pod, Pod) for pod in cluster.pods()]
 
 
-def in_a_simulation(resource: Resource, workload: Object) -> list[Pod]:
+def in_a_simulation(resource: Resource, workload: Object, release: Release) -> list[Pod]:
     document = {"apiVersion": resource.api_version, "kind": resource.kind, **workload}
     objects = loads(yaml.safe_dump_all([*NODES, document]), workloads=True).objects
-    return [pod for series in expand(objects, job_groups=True).series for pod in series.pods]
+    return [pod for series in expand(objects, job_groups=True, release=release).series for pod in series.pods]
 
 
 def told_apart(pod: Pod) -> tuple[object, ...]:
@@ -100,10 +110,11 @@ def target_of_record(pod: Pod) -> str | None:
     return target_of(msgspec.to_builtins(pod))
 
 
+@pytest.mark.parametrize("release", RELEASES.values(), ids=list(RELEASES))
 @pytest.mark.parametrize(("resource", "spec"), WORKLOADS, ids=[resource.kind for resource, _ in WORKLOADS])
-def test_simulation_and_sandbox_make_the_same_pods(resource: Resource, spec: Object) -> None:
+def test_simulation_and_sandbox_make_the_same_pods(resource: Resource, spec: Object, release: Release) -> None:
     workload = {"metadata": {"name": "web", "namespace": "default"}, "spec": spec}
-    live, simulated = in_the_sandbox(resource, workload), in_a_simulation(resource, workload)
+    live, simulated = (make(resource, workload, release) for make in (in_the_sandbox, in_a_simulation))
     assert simulated
     shown = [sorted(map(repr, map(told_apart, pods))) for pods in (live, simulated)]
     assert shown[0] == shown[1]
@@ -111,7 +122,7 @@ def test_simulation_and_sandbox_make_the_same_pods(resource: Resource, spec: Obj
 
 def test_daemon_pod_is_bound_to_its_node_alone_whatever_its_template_requires() -> None:
     resource, spec = WORKLOADS[3]
-    pods = in_the_sandbox(resource, {"metadata": {"name": "web"}, "spec": spec})
+    pods = in_the_sandbox(resource, {"metadata": {"name": "web"}, "spec": spec}, V1_36)
     assert {target_of_record(pod) for pod in pods} == {"a", "b"}
     for pod in pods:
         assert pod.spec.affinity is not None

@@ -8,7 +8,7 @@ import pytest
 from kubesched import config
 from kubesched.api.duration import Duration
 from kubesched.daemon.checks import OptionsError
-from kubesched.daemon.completion import Completed, completed, completed_as_any, with_policy, write_configuration
+from kubesched.daemon.completion import Completed, complete_options, completed_as_any, with_policy, write_configuration
 from kubesched.daemon.feature_gates import ReleaseSource
 from kubesched.daemon.options import parse_options
 from kubesched.framework.profile import ProfileError
@@ -18,7 +18,7 @@ POLICY = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFit
 
 
 def complete(*arguments: str) -> Completed:
-    return completed(parse_options(arguments), "v1.36.4")
+    return complete_options(parse_options(arguments), "v1.36.4")
 
 
 @pytest.fixture
@@ -212,14 +212,14 @@ def test_feature_gates_reach_the_configuration_with_or_without_a_file(file: Path
 
 
 def test_an_emulated_version_is_the_release_that_is_followed() -> None:
-    settings = completed(parse_options(["--emulated-version=1.37"], "kubesched run"))
+    settings = complete_options(parse_options(["--emulated-version=1.37"], "kubesched run"))
     assert settings.gates.release.name == "1.37"
     assert settings.configuration.features.storage_capacity_scoring
     names = [plugin.name for plugin in settings.configuration.profiles[0].plugins.multi_point.enabled]
     assert names.index("NodeName") < names.index("NodeUnschedulable")
     assert settings.release_source is ReleaseSource.FLAG
     emulating = parse_options(["--emulated-version=kube=1.36"], "kubesched run")
-    assert completed(emulating, "v1.37.0").gates.release.name == "1.36"
+    assert complete_options(emulating, "v1.37.0").gates.release.name == "1.36"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_an_emulated_version_is_the_release_that_is_followed() -> None:
 def test_without_the_flag_the_release_of_the_server_is_followed_or_else_the_newest(
     version: str, release: str, source: str
 ) -> None:
-    settings = completed(parse_options([]), version)
+    settings = complete_options(parse_options([]), version)
     assert (settings.gates.release.name, settings.configuration.features.release.name) == (release, release)
     assert settings.release_source == source
 
@@ -243,7 +243,7 @@ def test_a_gate_of_the_older_release_waits_for_the_server_to_say_which_it_is() -
     options = parse_options(["--feature-gates=GenericWorkload=true,GangScheduling=true"])
     assert completed_as_any(options).gates.release.name == "1.36"
     with pytest.raises(OptionsError, match="unrecognized feature gate: GangScheduling"):
-        completed(options, "v1.37.0")
+        complete_options(options, "v1.37.0")
 
 
 def test_mistakes_for_every_release_are_said_as_the_newest_has_them() -> None:

@@ -18,7 +18,7 @@ from kubesched.admission import SERVED
 from kubesched.api.kinds import POD_GROUPS, WATCHED, Kind
 from kubesched.ask.rights import cluster_rights
 from kubesched.cli import shadow
-from kubesched.daemon.completion import completed
+from kubesched.daemon.completion import complete_options
 from kubesched.daemon.options import Options, parse_options
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -158,7 +158,7 @@ def test_pod_calls_with_flags_that_exist_and_is_probed_where_it_listens(pod: dic
 
 def test_static_pod_keeps_the_name_and_the_lease_of_kube_scheduler() -> None:
     options = options_of(REPLACING[0]["spec"]["containers"][0])
-    configuration = completed(options).configuration
+    configuration = complete_options(options).configuration
     assert configuration.leader_election == config.default().leader_election
     assert configuration.client_connection.kubeconfig == "/etc/kubernetes/scheduler.conf"
     assert [profile.scheduler_name for profile in configuration.profiles] == ["default-scheduler"]

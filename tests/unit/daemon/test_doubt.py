@@ -16,7 +16,7 @@ from tests.unit.kube.scripted_server import Script, ScriptedServer, answering, h
 from tests.virtual_time import now, run
 
 from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
-from kubesched.api.merge_patch import merged
+from kubesched.api.merge_patch import apply_merge_patch
 from kubesched.api.pod import Pod
 from kubesched.daemon.doubt import certain
 from kubesched.daemon.live_client import LiveClient
@@ -197,7 +197,7 @@ def answered(claim: dict[str, Any]) -> Script:
 
 def test_allocation_that_took_effect_after_all_is_kept() -> None:
     before = stored("1")
-    kept = merged(before, finalizer_patch(RESERVING, before))
+    kept = apply_merge_patch(before, finalizer_patch(RESERVING, before))
     after = changed(RESERVING, kept)
     written = reserving(answered(before), answered(kept), BROKEN, BROKEN, answered(after))
     assert written is not None
@@ -206,7 +206,7 @@ def test_allocation_that_took_effect_after_all_is_kept() -> None:
 
 def test_allocation_that_did_not_take_effect_is_an_error() -> None:
     before = stored("1")
-    kept = merged(before, finalizer_patch(RESERVING, before))
+    kept = apply_merge_patch(before, finalizer_patch(RESERVING, before))
     with pytest.raises(ClientError, match="500"):
         reserving(answered(before), answered(kept), BROKEN, answered(kept))
 

@@ -56,13 +56,23 @@ class Followed:
 
 
 @asynccontextmanager
-async def followed(directory: Path, extender: Json) -> AsyncIterator[Followed]:
+async def connected(directory: Path, extender: Json) -> AsyncIterator[Followed]:
+    """Informers that do not run yet."""
     async with serving() as server:
         write_kubeconfig(directory / "kubeconfig", kubeconfig(server.url))
         transport = transport_for(from_flags(str(directory / "kubeconfig"), "", {}), {})
         cluster = Followed(
             server.api, Client(transport, Throttle(-1, 0, clock=time.monotonic), clock=time.monotonic), extender
         )
+        try:
+            yield cluster
+        finally:
+            await transport.close()
+
+
+@asynccontextmanager
+async def followed(directory: Path, extender: Json) -> AsyncIterator[Followed]:
+    async with connected(directory, extender) as cluster:
         running = asyncio.create_task(cluster.informers.run())
         try:
             await asyncio.wait_for(cluster.informers.wait_synced(), 60)
@@ -70,7 +80,21 @@ async def followed(directory: Path, extender: Json) -> AsyncIterator[Followed]:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            await transport.close()
+
+
+def test_catching_up_before_the_first_lists_costs_no_second_ones(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with connected(tmp_path, {"filterVerb": "filter"}) as cluster:
+            caught_up = cluster.informers.catch_up()
+            running = asyncio.create_task(cluster.informers.run())
+            await asyncio.wait_for(caught_up, 60)
+            assert {reflector.lists for reflector in cluster.informers.reflectors.values()} == {1}
+            await cluster.informers.catch_up()
+            assert {reflector.lists for reflector in cluster.informers.reflectors.values()} == {2}
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(story())
 
 
 def test_originals_come_and_go_with_the_pods_that_wait(tmp_path: Path) -> None:

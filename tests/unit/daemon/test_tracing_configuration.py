@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.api.errors import UserError
-from kubesched.daemon.completion import completed
+from kubesched.daemon.completion import complete_options
 from kubesched.daemon.options import parse_options
 from kubesched.daemon.tracing.configuration import TracingConfiguration, read_tracing_configuration
 
@@ -61,12 +61,12 @@ def test_mistake_names_the_file_the_field_and_what_was_expected(text: str, mista
 def test_flag_points_to_the_file(tmp_path: Path) -> None:
     file = tmp_path / "tracing.yaml"
     file.write_text(f"{HEADER}samplingRatePerMillion: 7\n")
-    found = completed(parse_options([f"--tracing-config-file={file}"])).tracing
+    found = complete_options(parse_options([f"--tracing-config-file={file}"])).tracing
     assert found is not None
     assert found.sampling_rate_per_million == 7
-    assert completed(parse_options([])).tracing is None
+    assert complete_options(parse_options([])).tracing is None
 
 
 def test_file_that_is_not_there_is_named_with_its_flag(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--tracing-config-file: No such file or directory: .*/none\.yaml"):
-        completed(parse_options([f"--tracing-config-file={tmp_path}/none.yaml"]))
+        complete_options(parse_options([f"--tracing-config-file={tmp_path}/none.yaml"]))

@@ -83,11 +83,14 @@ class Reflecting:
         """One after another, while the first is under way."""
         tasks = []
         for _ in range(count):
-            tasks.append(self._loop.create_task(self.reflector.relist()))
+            tasks.append(self._loop.create_task(self._relist()))
             self._loop.run_until_complete(asyncio.sleep(0))
             self._loop.run_until_complete(asyncio.sleep(0))
         self.run()
         return tasks
+
+    async def _relist(self) -> None:
+        await self.reflector.relist()
 
     def close(self) -> None:
         self._task.cancel()

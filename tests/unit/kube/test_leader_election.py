@@ -148,6 +148,21 @@ def test_lease_of_somebody_alive_is_waited_for() -> None:
     run(main())
 
 
+def test_replica_hears_of_each_try_that_was_in_vain_and_of_no_other() -> None:
+    async def main() -> None:
+        lease = SharedLease()
+        heard: list[float] = []
+        other = asyncio.create_task(elector(lease.lock(), "other").run(leading_for(5)))
+        await asyncio.sleep(1)
+        await elector(lease.lock(), on_waiting=lambda: heard.append(now())).run(leading_for(60))
+        await other
+        assert heard
+        assert heard[0] == 1
+        assert max(heard) < 5
+
+    run(main())
+
+
 def test_lease_of_somebody_dead_is_taken_when_it_has_run_out_by_our_clock() -> None:
     async def main() -> None:
         lease = SharedLease(held_by("dead", lease_transitions=4))

@@ -41,13 +41,24 @@ def answers(cluster: Cluster) -> dict[str, Result]:
         "Placement": cluster.place(),
         "Capacity": cluster.capacity("shop/checkout-canary", most=20),
         "WhatIf": cluster.what_if(drain="web-a1"),
+        "ReleaseComparison": cluster.compare_releases("1.36"),
         "Plan": Cluster.from_files(PLANNING / "cluster.yaml").plan("free", nodes=2, pool="large"),
         "Simulation": cluster.simulate(),
         "Comparison": cluster.compare({"default": "", "again": ""}),
     }
 
 
-KINDS = ("Explanation", "PendingPods", "Placement", "Capacity", "WhatIf", "Plan", "Simulation", "Comparison")
+KINDS = (
+    "Explanation",
+    "PendingPods",
+    "Placement",
+    "Capacity",
+    "WhatIf",
+    "ReleaseComparison",
+    "Plan",
+    "Simulation",
+    "Comparison",
+)
 
 
 @pytest.fixture(scope="module")
@@ -220,3 +231,24 @@ def test_the_promised_names_are_there_and_described_for_type_checkers() -> None:
 def test_every_public_method_says_what_it_does() -> None:
     for name, method in inspect.getmembers(Cluster, inspect.isfunction):
         assert name.startswith("_") or inspect.getdoc(method), name
+
+
+def test_an_upgrade_is_compared_with_the_gates_and_the_configuration_of_the_cluster() -> None:
+    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 3\n"
+    urgent = make_pod("urgent").requests(cpu="4").priority(10)
+    full = make_pod("full").requests(cpu="4").on("n1")
+    made = Cluster(
+        nodes=[make_node("n1").capacity(cpu="4")],
+        pods=[full, urgent],
+        config=text,
+        feature_gates="GangScheduling=true,GenericWorkload=true",
+        release="1.36",
+    )
+    found = made.compare_releases()
+    assert not found.is_nothing
+    [row] = found.tables()["releases"]
+    assert (row["pod"], row["change"], row["has_node"]) == ("default/urgent", "other message", False)
+    assert found.answer.refused == ("1.37: the feature gate GangScheduling cannot be set",)
+    assert "parallelism" not in {each.setting for each in found.answer.fields}
+    with pytest.raises(UserError, match=r"before: expected '1\.36' or '1\.37', got '1\.30'"):
+        made.compare_releases("1.30")

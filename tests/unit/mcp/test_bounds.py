@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.mcp.bounds import LARGEST, bounded
+from kubesched.mcp.bounds import LARGEST, limit_size
 
 
 def test_a_short_answer_is_left_alone() -> None:
     document = {"kind": "Fit", "placed": [{"pod": "a"}]}
-    assert bounded(document) == document
+    assert limit_size(document) == document
 
 
 @pytest.mark.parametrize("nodes", [100, 5_000])
@@ -23,7 +23,7 @@ def test_a_long_answer_is_cut_and_says_how_much_is_gone(nodes: int) -> None:
         "groups": [{"nodes": names}, {"nodes": names}],
         "byNode": dict.fromkeys(names, 1),
     }
-    cut = bounded(document)
+    cut = limit_size(document)
     assert len(msgspec.json.encode(cut)) <= LARGEST + 200
     kept = sum(len(group["nodes"]) for group in cut["groups"])
     assert cut["truncated"]["groups.nodes"] == 2 * nodes - kept
@@ -34,4 +34,4 @@ def test_a_long_answer_is_cut_and_says_how_much_is_gone(nodes: int) -> None:
 def test_records_keep_all_their_fields() -> None:
     record = {f"field{i}": i for i in range(20)}
     document = {"kind": "X", "items": [record] * 2_000, "texts": ["long " * 100] * 100}
-    assert all(item == record for item in bounded(document)["items"])
+    assert all(item == record for item in limit_size(document)["items"])

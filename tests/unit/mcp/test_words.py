@@ -1,4 +1,4 @@
-"""A plan in words for agents: what it reaches, how good that is, and the first steps."""
+"""Answers in words for agents: what a plan reaches, and what an upgrade changes, by cause."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from kubesched import Cluster
+from kubesched import Cluster, make_node, make_pod
 from kubesched.mcp.words import in_words
 
 PLANNING = Path(__file__).parents[3] / "examples" / "planning"
+SHOP = Path(__file__).parents[3] / "examples" / "shop"
 PRICES = PLANNING / "prices.csv"
 
 
@@ -47,3 +48,16 @@ PRICES = PLANNING / "prices.csv"
 def test_a_plan_needs_no_second_call(files: list[str], asked: dict[str, Any], said: list[str]) -> None:
     words = in_words(Cluster.from_files(*(PLANNING / file for file in files)).plan(**asked).to_dict())
     assert [text for text in said if text not in words] == [], words
+
+
+def test_an_upgrade_is_told_by_what_causes_the_change() -> None:
+    words = in_words(Cluster.from_files(SHOP).compare_releases("1.36", "1.37").to_dict())
+    assert words.startswith("From Kubernetes 1.36 to 1.37: 6 pending pods, 15 placed.\n")
+    assert "other message: a pod that makes room says where" in words
+    assert "(https://github.com/kubernetes/kubernetes/pull/140180)" in words
+    assert "Changed fields: profiles[default-scheduler]" in words
+
+
+def test_an_upgrade_that_changes_nothing_for_pods_says_so() -> None:
+    cluster = Cluster(nodes=[make_node("n1")], pods=[make_pod("p")])
+    assert "No pod is treated otherwise." in in_words(cluster.compare_releases().to_dict())

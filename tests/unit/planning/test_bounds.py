@@ -13,7 +13,7 @@ from kubesched import config as configuration
 from kubesched.api.well_known import HOSTNAME
 from kubesched.planning.bounds import pools_of, upper_bound
 from kubesched.planning.columns import ColumnSearch
-from kubesched.planning.covers import Cover, filled
+from kubesched.planning.covers import Cover, fill_cover
 from kubesched.planning.kinds import Problem, most_of, problem_of
 from kubesched.planning.knapsack import Knapsack
 from kubesched.planning.solver import INF
@@ -153,7 +153,7 @@ def test_columns_pack_what_best_fit_leaves_out() -> None:
     search = ColumnSearch(cover)
     search.start(np.zeros((4, 1)), np.ones(2))
     search.generate()
-    search.keep(filled(cover, search.dive().loads, np.ones(2)))
+    search.keep(fill_cover(cover, search.dive().loads, np.ones(2)))
     assert search.best is not None
     assert not search.best.left.any()
     assert search.bound <= search.best.cost

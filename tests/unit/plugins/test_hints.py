@@ -11,6 +11,7 @@ from tests.unit.plugins.volume_builders import claim, csi_node, make, pod, stora
 
 from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import KubeObject, LabelSelector
+from kubesched.api.pod import ContainerStatus, ResourceRequirements
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.config.features import Features
 from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
@@ -45,6 +46,8 @@ PLAIN, OTHER = WAITING.build(), make_pod("other")
 MALFORMED = WAITING.requires_node(node_term("cores", "Gt", "-5"))
 PORT_80 = WAITING.host_port(80)
 BIG = WAITING.requests(cpu="2")
+HELD = ContainerStatus(name="main", resources=ResourceRequirements(requests={"cpu": "8"}))
+WAS_BIGGER = BIG.status(container_statuses=(HELD,))
 NEAR_DB, FAR_FROM_DB = WAITING.pod_affinity(ZONE, app="db"), WAITING.pod_anti_affinity(ZONE, app="db")
 SPREAD = WAITING.label(app="web").spread(ZONE, app="web")
 WEB, DB = OTHER.label(app="web").on("n"), OTHER.label(app="db").on("n")
@@ -140,6 +143,7 @@ HELPS: list[tuple[type[Plugin], Any, Event]] = [
     (NodeResourcesFit, BIG, Event(PENDING, SCALE_DOWN, BIG, BIG.requests(cpu="1"))),
     (NodeResourcesFit, BIG, Event(PLACED, SCALE_DOWN, OTHER.requests(cpu="2").on("n"), OTHER.requests(cpu=1).on("n"))),
     (NodeResourcesFit, BIG, Event(Kind.NODE, ADD, None, NODE)),
+    (NodeResourcesFit, WAS_BIGGER, Event(Kind.NODE, ADD, None, NODE)),
     (NodeResourcesFit, BIG, Event(Kind.NODE, ALLOCATABLE, NODE, NODE.capacity(cpu="5"))),
     (NodeResourcesFit, BIG, Event(Kind.NODE, ALLOCATABLE, NODE, NODE.capacity(pods=111))),
     (

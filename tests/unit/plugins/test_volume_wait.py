@@ -97,7 +97,7 @@ def test_claim_that_is_gone_ends_the_wait() -> None:
 
 
 def test_pod_that_is_gone_is_not_waited_for() -> None:
-    with pytest.raises(ClientError, match='pods "p" not found'):
+    with pytest.raises(ClientError, match='pod does not exist any more: pod "p" not found'):
         waited(None)
 
 

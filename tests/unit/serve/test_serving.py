@@ -134,16 +134,25 @@ def test_answers_say_how_old_they_are() -> None:
     run(test, followed=Told(behind=(Behind("Node", 3.5, "connection refused"),)))
 
 
+QUESTIONS: dict[str, Json] = {
+    "fit": {"pods": [POD]},
+    "explain": {"pod": POD},
+    "capacity": {"pod": POD},
+    "what-if": {"drain": ["a1"]},
+    "compare-releases": {},
+    "plan": {"goal": "queue"},
+}
+
+
 def test_description_has_every_question_and_its_answer() -> None:
     async def test(service: Service) -> None:
         described = await (await service.session.get("/openapi.json")).json()
         schemas = described["components"]["schemas"]
         posts = {path: each["post"] for path, each in described["paths"].items() if "post" in each}
-        assert set(posts) == {f"/v1alpha1/{name}" for name in ("fit", "explain", "capacity", "what-if", "plan")}
+        assert set(posts) == {f"/v1alpha1/{name}" for name in QUESTIONS}
         for path, post in posts.items():
             name = path.rpartition("/")[2]
-            bodies: Json = {"fit": {"pods": [POD]}, "what-if": {"drain": ["a1"]}, "plan": {"goal": "queue"}}
-            asked = await service.post(name, bodies.get(name, {"pod": POD}))
+            asked = await service.post(name, QUESTIONS[name])
             name = post["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
             assert name == asked["kind"]
             assert name in {*PARTS, "Plan"}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 
+from msgspec.structs import replace
 from tests.unit.scheduler.group_world import ALL_GATES, ALPHA, make_gang, members
 
 from kubesched import config
 from kubesched.api.pod_groups import PodGroup
 from kubesched.api.pod_groups import Workload as GroupWorkload
+from kubesched.api.release import V1_37
 from kubesched.config.features import POD_GROUP_GATES, Features
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.replay import Replay
+from kubesched.simulate.kinds import Job, JobGang, JobScheduling, JobSchedulingPolicy
 from kubesched.simulate.manifests import loads
 from kubesched.simulate.simulation import Simulation
 from kubesched.simulate.workloads import expand
@@ -97,3 +100,13 @@ def test_recorded_groups_are_decided_again_in_the_same_way() -> None:
     assert "one-pgt-0" in text
     replay = Replay(text.splitlines(), in_tree())
     assert list(replay.run()) == []
+
+
+def test_group_of_a_job_is_a_gang_in_v1_37_if_the_job_says_so() -> None:
+    [job] = [obj for obj in loads(JOB % ("one", 3, 3), workloads=True).objects if isinstance(obj, Job)]
+    said = JobScheduling(scheduling_policy=JobSchedulingPolicy(gang=JobGang(min_count=2)))
+    gang = replace(job, spec=replace(job.spec, scheduling=said))
+    for given, least in ((job, None), (gang, 2)):
+        objects = expand([given], job_groups=True, release=V1_37).objects
+        [policy] = [obj.spec.scheduling_policy for obj in objects if isinstance(obj, PodGroup)]
+        assert (policy.gang and policy.gang.min_count) == least

@@ -10,6 +10,7 @@ from tools.recorder.generators import (
     capacities,
     configurations,
     decisions,
+    gates,
     lives,
     novelties,
     supplied_lives,
@@ -24,7 +25,8 @@ FAMILIES = {
     **{f"decisions/{name}": make for name, make in {**capacities.FAMILIES, **tainted_devices.DECISIONS}.items()},
     **{f"queue/{name}": make for name, make in {**lives.FAMILIES, **supplied_lives.FAMILIES}.items()},
     **{f"queue/{name}": make for name, make in {**tainted_devices.LIVES, **variations.LIVES}.items()},
-    **{f"decisions/{name}": make for name, make in variations.DECISIONS.items()},
+    **{f"decisions/{name}": make for name, make in {**variations.DECISIONS, **gates.DECISION_FAMILIES}.items()},
+    **{f"queue/{name}": make for name, make in gates.LIFE_FAMILIES.items()},
 }
 
 

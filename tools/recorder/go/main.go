@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 )
@@ -20,7 +21,11 @@ const longestLine = 256 << 20
 func main() {
 	kind := flag.String("kind", "decisions", "decisions, queue or config")
 	workers := flag.Int("workers", 2, "how many cases at a time")
+	gates := flag.String("feature-gates", "", "as kube-scheduler takes them, for all cases")
 	flag.Parse()
+	if err := feature.DefaultMutableFeatureGate.Set(*gates); err != nil {
+		fail(err)
+	}
 	klog.SetLogger(logr.Discard())
 	record, ok := scheduler.Recorders[*kind]
 	if !ok {

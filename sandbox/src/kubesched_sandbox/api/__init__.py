@@ -1,4 +1,4 @@
-"""The API server without its wire: what Kubernetes guarantees about objects, as calls.
+"""The API server without HTTP: what Kubernetes guarantees about objects, as calls.
 
 Each call is one atomic step, and raises an ApiError where a server would answer with one.
 """
@@ -17,8 +17,8 @@ from kubesched_sandbox.api.conditions import with_condition
 from kubesched_sandbox.api.reading import ApiEvent, DeleteOptions, check_delete, check_update, metadata_of
 from kubesched_sandbox.api.selecting import ListSelector, selection
 from kubesched_sandbox.api.stamps import Stamps
-from kubesched_sandbox.api.subresources import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled
-from kubesched_sandbox.api.writing import PatchKind, Writing, patched
+from kubesched_sandbox.api.subresources import WORKLOAD, ScalePaths, custom_paths, scale_of, with_replicas
+from kubesched_sandbox.api.writing import PatchKind, Writing, apply_patch
 
 __all__ = ["Api", "ApiEvent", "ListSelector", "PatchKind", "Stamps", "bootstrap", "selection"]
 
@@ -32,7 +32,7 @@ class Api(Writing):
         pod = self.get(kinds.PODS, namespace, name)
         subresources.check_binding(pod, binding)
         node = self.find(kinds.NODES, "", target)
-        self._put(kinds.PODS, subresources.bound(pod, binding, node, target, self.stamps.now()), dry_run)
+        self._put(kinds.PODS, subresources.with_node(pod, binding, node, target, self.stamps.now()), dry_run)
 
     def evict(self, namespace: str, name: str, eviction: Object, *, dry_run: bool = False) -> None:
         """Delete a pod if its disruption budget allows."""
@@ -62,7 +62,7 @@ class Api(Writing):
         old = self.get(resource, namespace, name)
         check_update(resource, old, {"metadata": metadata_of(scale)})
         paths = self._scale_paths(resource)
-        new = self._write(resource, old, scaled(resource, old, scale, paths), "", manager, dry_run)
+        new = self._write(resource, old, with_replicas(resource, old, scale, paths), "", manager, dry_run)
         return scale_of(resource, new, paths)
 
     def patch_scale(
@@ -78,9 +78,9 @@ class Api(Writing):
     ) -> Object:
         """Change the replicas of a workload by a patch of its Scale."""
         scale = self.scale(resource, namespace, name)
-        # A Scale has no lists, so a strategic merge is a merge.
+        # A Scale has no lists, so a strategic merge patch does what a merge patch does.
         kind = PatchKind.MERGE if kind in (PatchKind.STRATEGIC, PatchKind.APPLY) else kind
-        new = patched(resource, scale, patch, kind)
+        new = apply_patch(resource, scale, patch, kind)
         return self.update_scale(resource, namespace, name, new, manager=manager, dry_run=dry_run)
 
     def _charge(self, pod: Object, dry_run: bool) -> None:
@@ -90,7 +90,7 @@ class Api(Writing):
             return
         self._put(
             kinds.POD_DISRUPTION_BUDGETS,
-            subresources.charged(budget, pod["metadata"]["name"], self.stamps.now()),
+            subresources.charge_budget(budget, pod["metadata"]["name"], self.stamps.now()),
             dry_run,
         )
 

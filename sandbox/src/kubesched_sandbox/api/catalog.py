@@ -132,11 +132,11 @@ _READ = ("get", "list")
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False, verbs=_READ)
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", verbs=_READ)
 METRICS = {NODE_METRICS: NODES, POD_METRICS: PODS}
-"""Resources that are worked out and not stored, with those that they are about."""
+"""Resources that are computed and not stored, each with the resource that it is about."""
 
 
 class View(NamedTuple):
-    """How objects of a resource differ from what is stored."""
+    """How objects of a resource are converted to and from the version that is stored."""
 
     shown: Shape
     stored: Shape
@@ -254,7 +254,7 @@ def version_of(definition: Object, version: str) -> Object:
     return found
 
 
-def established(definition: Object, now: str) -> Object:
+def with_established(definition: Object, now: str) -> Object:
     """The definition with its names filled in, and the status of one that is served."""
     spec = definition["spec"]
     names = _accepted_names(spec)

@@ -1,4 +1,4 @@
-"""Reading through the API, what a write is held against before it is done, and what deleting an object means."""
+"""Reads through the API, the preconditions of writes, and what deleting an object means."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ApiEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reading:
-    """What is stored, as the resources show it."""
+    """Reads stored objects, converted to the version of the resource that is asked for."""
 
     def __init__(self, store: Store, stamps: Stamps | None = None, release: Release = V1_36) -> None:
         self.store = store
@@ -102,7 +102,7 @@ class Reading:
 
 
 def check_storage(resource: Resource, obj: Object, wanted: Object) -> None:
-    """Hold an object against a uid and a resourceVersion, in the words of a write that storage refused."""
+    """Check an object's uid and resourceVersion, in the words of a write that storage refused."""
     metadata = obj["metadata"]
     for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         value = wanted.get(field)
@@ -114,7 +114,7 @@ def check_storage(resource: Resource, obj: Object, wanted: Object) -> None:
 
 
 def check_delete(resource: Resource, obj: Object, uid: str | None, resource_version: str | None) -> None:
-    """Hold an object against the preconditions of a deletion."""
+    """Check the preconditions of a deletion."""
     metadata = obj["metadata"]
     if uid is not None and uid != metadata["uid"]:
         why = f"the UID in the precondition ({uid}) does not match the UID in record ({metadata['uid']})"
@@ -129,7 +129,7 @@ def check_delete(resource: Resource, obj: Object, uid: str | None, resource_vers
 
 
 def check_update(resource: Resource, old: Object, new: Object) -> None:
-    """Hold an update against the object it is meant for: the same name and place, and the state it was made from."""
+    """Check an update against the stored object: same name and namespace, and the resourceVersion it was made from."""
     before, given = old["metadata"], new["metadata"]
     name = before["name"]
     if given.setdefault("name", name) != name:
@@ -165,7 +165,7 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 def marked_for_deletion(
     resource: Resource, obj: Object, *, grace: int, propagation: str | None, stamps: Stamps
 ) -> Object | None:
-    """The object as it waits for its deletion to be finished; None when nothing holds it."""
+    """The object with its deletionTimestamp; None if neither grace nor finalizers delay its removal."""
     finalizers = _finalizers(obj, propagation)
     metadata = obj["metadata"]
     held = bool(finalizers) or bool(resource is NAMESPACES and obj.get("spec", {}).get("finalizers"))
@@ -186,7 +186,7 @@ def marked_for_deletion(
 
 
 def grace_left(obj: Object, grace: int, requested: int | None) -> int:
-    """The grace of an object that may already be going: a second request can only shorten it."""
+    """The grace period of a deletion; a second request for the same object can only shorten it."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata:
         return grace
@@ -195,7 +195,7 @@ def grace_left(obj: Object, grace: int, requested: int | None) -> int:
 
 
 def is_deletion_finished(resource: Resource, obj: Object) -> bool:
-    """Whether an object that was marked_for_deletion has nothing left to wait for."""
+    """Whether an object with a deletionTimestamp can be removed: its grace is over and it has no finalizers."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False

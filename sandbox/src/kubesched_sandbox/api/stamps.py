@@ -1,4 +1,4 @@
-"""What the server itself says: times, uids and the ends of generated names; tokens of service accounts, and reviews."""
+"""What the server fills in: times, uids, generated names; tokens of service accounts, and TokenReviews."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def seconds_of(text: str) -> float:
 
 
 def identity(stamps: Stamps, metadata: Object, namespace: str) -> Object:
-    """The metadata of a new object: what only the server may say, in place of what the client sent."""
+    """The metadata of a new object: fields that only the server sets replace what the client sent."""
     kept = {key: value for key, value in metadata.items() if key not in _SERVER_SIDE}
     if namespace:
         kept["namespace"] = namespace
@@ -106,7 +106,7 @@ ANONYMOUS = UserInfo("system:anonymous", "", ("system:unauthenticated",))
 
 
 class Tokens:
-    """Tokens and whose they are. Without a token of its own the server takes every client for the administrator."""
+    """Tokens with their users. A server without a token treats every client as the administrator."""
 
     def __init__(self, stamps: Stamps, secret: str | None = None) -> None:
         self._stamps = stamps

@@ -39,7 +39,7 @@ def _unprocessable(message: str) -> ApiError:
 
 
 def check_binding(pod: Object, binding: Object) -> None:
-    """Refuse to bind a pod that is bound, going, gated, or not the one that was meant."""
+    """Refuse to bind a pod that is bound, being deleted or gated, or that has another uid than the Binding names."""
     name = pod["metadata"]["name"]
     metadata = binding.get("metadata")
     check_storage(PODS, pod, metadata if isinstance(metadata, dict) else {})
@@ -52,7 +52,7 @@ def check_binding(pod: Object, binding: Object) -> None:
         raise _conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
 
 
-def bound(pod: Object, binding: Object, node: Object | None, target: str, now: str) -> Object:
+def with_node(pod: Object, binding: Object, node: Object | None, target: str, now: str) -> Object:
     """The pod on its node, with what the Binding and the node's topology add to it."""
     given = binding.get("metadata")
     given = given if isinstance(given, dict) else {}
@@ -94,7 +94,7 @@ EVICTED = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Evicti
 
 
 def needs_no_budget(pod: Object) -> bool:
-    """Whether a pod may go whatever its budget says: it does not run, or is going already."""
+    """Whether no budget applies to an eviction of the pod: it does not run, or is being deleted already."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
@@ -111,7 +111,7 @@ def budget_of(pod: Object, budgets: list[Object]) -> Object | None:
 
 
 def may_go_unhealthy(pod: Object, budget: Object) -> bool:
-    """Whether a pod that is not ready may go without being counted."""
+    """Whether an unready pod may be evicted without charging its budget (`unhealthyPodEvictionPolicy`)."""
     if is_ready(pod):
         return False
     if budget.get("spec", {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -121,7 +121,7 @@ def may_go_unhealthy(pod: Object, budget: Object) -> bool:
     return desired > 0 and status.get("currentHealthy", 0) >= desired
 
 
-def charged(budget: Object, pod_name: str, now: str) -> Object:
+def charge_budget(budget: Object, pod_name: str, now: str) -> Object:
     """The budget after one more disruption; raises when it allows none."""
     status = budget.get("status") or {}
     name = budget["metadata"]["name"]
@@ -208,7 +208,7 @@ def scale_of(resource: Resource, obj: Object, paths: ScalePaths = WORKLOAD) -> O
     }
 
 
-def scaled(resource: Resource, obj: Object, scale: Object, paths: ScalePaths = WORKLOAD) -> Object:
+def with_replicas(resource: Resource, obj: Object, scale: Object, paths: ScalePaths = WORKLOAD) -> Object:
     """The object with the replicas that a Scale asks for."""
     spec = scale.get("spec")
     replicas = spec.get("replicas", 0) if isinstance(spec, dict) else 0

@@ -1,4 +1,4 @@
-"""What pods use, for want of containers that use anything: half of what they request, or what an annotation says."""
+"""The usage of hollow pods, which run no containers: half of what they request, or what an annotation says."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Usage:
         return {name: said if said.is_share else _Said(said.amount // count) for name, said in together.items()}
 
     def _loaded_owner(self, pod: Object) -> Object | None:
-        """The nearest workload above a pod that says what its pods use."""
+        """The nearest owner of a pod, owners of owners included, with the annotation for usage."""
         obj: Object | None = pod
         for _ in range(_LONGEST_CHAIN):
             obj = None if obj is None else self._owner(obj)

@@ -1,20 +1,21 @@
-"""Writing through the API: objects are named, stamped, admitted, and go when nothing holds them any more."""
+"""Writes through the API: objects are named, stamped and admitted, and removed once no finalizer holds them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from kubesched.admission import admit_create, admit_update, deletion_grace
-from kubesched.admission.limits import charged
+from kubesched.admission.limits import charge_quotas
 from kubesched.admission.rules import Mistakes
 from kubesched.api.api_error import already_exists, bad_request, forbidden, invalid, method_not_allowed, not_found
 from kubesched.api.json_patch import json_patch
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, RESOURCE_QUOTAS, Object, Resource
 from kubesched.api.merge_patch import merge_patch
 from kubesched.api.schema import Mistake
-from kubesched_sandbox.api.catalog import established, table_of
+from kubesched_sandbox.api.catalog import table_of, with_established
 from kubesched_sandbox.api.reading import (
     Reading,
     check_delete,
@@ -33,7 +34,7 @@ _PROTECTED_NAMESPACES = frozenset(("default", "kube-system", "kube-public"))
 
 
 class PatchKind(Enum):
-    """The ways to say a change, by their content types."""
+    """The formats of patches, by their content types."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -41,8 +42,67 @@ class PatchKind(Enum):
     APPLY = "application/apply-patch+yaml"
 
 
+Patches = Sequence[Any]
+"""JSON patches, one after another."""
+
+
+class ControllerWrite(NamedTuple):
+    """A write of a controller, as far as its next try is the same again."""
+
+    operation: str
+    resource: Resource
+    subresource: str
+    namespace: str
+    name: str
+    like: str
+    """What tells writes without a name apart: how it begins, and the object's controller."""
+
+
+class ReviewPendingError(Exception):
+    """Webhooks are being asked about what a controller writes: it is to try again in a moment."""
+
+
+class Reviewer(Protocol):
+    """Asks webhooks about writes of controllers."""
+
+    def __call__(
+        self, write: ControllerWrite, old: Object | None, propose: Callable[[Patches], Object | None], /
+    ) -> Patches: ...
+
+
 class Writing(Reading):
     """Creates, changes and deletes objects of every resource."""
+
+    reviewer: Reviewer | None = None
+    """Asked about writes of controllers, if there is one; of what clients write the server makes sure."""
+    _is_controller = False
+
+    @contextmanager
+    def as_controller(self) -> Iterator[None]:
+        """What is written within this block is a controller's."""
+        self._is_controller = True
+        try:
+            yield
+        finally:
+            self._is_controller = False
+
+    def _reviewed(
+        self,
+        operation: str,
+        resource: Resource,
+        namespace: str,
+        obj: Object,
+        old: Object | None,
+        propose: Callable[[Patches], Object | None],
+        subresource: str = "",
+    ) -> Patches:
+        if self.reviewer is None or not self._is_controller:
+            return ()
+        metadata = obj["metadata"]
+        owners = [each.get("uid", "") for each in metadata.get("ownerReferences") or ()]
+        like = "/".join((metadata.get("generateName", ""), *owners))
+        write = ControllerWrite(operation, resource, subresource, namespace, metadata.get("name", ""), like)
+        return self.reviewer(write, old, propose)
 
     def create(
         self,
@@ -55,6 +115,14 @@ class Writing(Reading):
         then: Sequence[Any] = (),
     ) -> Object:
         """Store a new object: named, stamped, defaulted and checked. `then` are JSON patches of what came out."""
+        then = then or self._reviewed(
+            "CREATE",
+            resource,
+            namespace,
+            obj,
+            None,
+            lambda patches: self._create(resource, namespace, obj, manager, True, patches),
+        )
         return self._create(resource, namespace, obj, manager, dry_run, then)
 
     def update(
@@ -73,7 +141,15 @@ class Writing(Reading):
         old = self.get(resource, namespace, name)
         new = {**obj, "metadata": metadata_of(obj)}
         check_update(resource, old, new)
+        then = then or self._reviewed_update(resource, old, new, subresource, manager)
         return self._write(resource, old, new, subresource, manager, dry_run, then)
+
+    def _reviewed_update(self, resource: Resource, old: Object, new: Object, subresource: str, manager: str) -> Patches:
+        def propose(patches: Patches) -> Object:
+            return self._write(resource, old, new, subresource, manager, True, patches)
+
+        namespace = old["metadata"].get("namespace", "")
+        return self._reviewed("UPDATE", resource, namespace, old, old, propose, subresource)
 
     def patch(
         self,
@@ -97,11 +173,12 @@ class Writing(Reading):
         if kind is PatchKind.APPLY:
             return self._apply(resource, namespace, name, patch, subresource, manager, force, dry_run, then)
         old = self.get(resource, namespace, name)
-        new = patched(resource, old, patch, kind)
+        new = apply_patch(resource, old, patch, kind)
         if check is not None:
             check(new)
         new["metadata"] = metadata_of(new)
         check_update(resource, old, new)
+        then = then or self._reviewed_update(resource, old, new, subresource, manager)
         return self._write(resource, old, new, subresource, manager, dry_run, then)
 
     def delete(
@@ -121,6 +198,7 @@ class Writing(Reading):
         if resource is NAMESPACES and name in _PROTECTED_NAMESPACES:
             raise forbidden(resource, name, "this namespace may not be deleted")
         check_delete(resource, old, uid, resource_version)
+        self._reviewed("DELETE", resource, namespace, old, old, lambda _: None)
         requested = None if grace is None else (1 if grace < 0 else grace)
         period = grace_left(old, deletion_grace(resource, old, requested), requested)
         going = marked_for_deletion(resource, old, grace=period, propagation=propagation, stamps=self.stamps)
@@ -159,10 +237,10 @@ class Writing(Reading):
             new = admit_create(resource, _completed(resource, dict(json_patch(new, patch))), self)
         _check_custom(resource, new, None)
         if resource is CUSTOM_RESOURCE_DEFINITIONS:
-            new = established(new, self.stamps.now())
+            new = with_established(new, self.stamps.now())
         if self.record(resource, namespace, metadata["name"]) is not None:
             raise already_exists(resource, metadata["name"])
-        shares = charged(resource, new, self.select(RESOURCE_QUOTAS, namespace)) if resource.namespaced else ()
+        shares = charge_quotas(resource, new, self.select(RESOURCE_QUOTAS, namespace)) if resource.namespaced else ()
         if manager is not None:
             new = track(resource, None, new, manager=manager, subresource="", now=self.stamps.now())
         for quota in shares:
@@ -179,7 +257,7 @@ class Writing(Reading):
         dry_run: bool,
         then: Sequence[Any] = (),
     ) -> Object:
-        """Admit and store the next state of an object. Without a manager, who owns what is settled already."""
+        """Admit and store the next state of an object. Without a manager, its managedFields are complete already."""
         metadata = _kept(old["metadata"], new["metadata"])
         new = {**new, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         new = admit_update(resource, old, _completed(resource, new), subresource, self)
@@ -187,7 +265,7 @@ class Writing(Reading):
             new = admit_update(resource, old, _completed(resource, dict(json_patch(new, patch))), subresource, self)
         _check_custom(resource, new, old)
         if resource is CUSTOM_RESOURCE_DEFINITIONS and not subresource:
-            new = established(new, self.stamps.now())
+            new = with_established(new, self.stamps.now())
         if manager is not None:
             new = track(resource, old, new, manager=manager, subresource=subresource, now=self.stamps.now())
         if new == old:
@@ -281,7 +359,7 @@ class Writing(Reading):
             self.store.remove(definition, metadata.get("namespace", ""), metadata["name"])
 
     def _empty(self, namespace: str) -> None:
-        """Delete everything in a namespace that is going; its last object takes the namespace along."""
+        """Delete everything in a namespace that is terminating; with its last object the namespace is removed."""
         for resource in self.catalog.all():
             if resource.namespaced and "delete" in resource.verbs:
                 for record in self.records(resource, namespace):
@@ -290,7 +368,7 @@ class Writing(Reading):
         self._finish_namespace(namespace)
 
     def _finish_namespace(self, name: str) -> None:
-        """Let go of a namespace that is going and empty."""
+        """Remove a terminating namespace that is empty."""
         record = self.record(NAMESPACES, "", name)
         if record is None or "deletionTimestamp" not in record.object["metadata"]:
             return
@@ -324,7 +402,7 @@ def _check_custom(resource: Resource, new: Object, old: Object | None) -> None:
     mistakes.raise_for(resource, new)
 
 
-def patched(resource: Resource, obj: Object, patch: Any, kind: PatchKind) -> Object:
+def apply_patch(resource: Resource, obj: Object, patch: Any, kind: PatchKind) -> Object:
     """The object after a patch; never the object itself."""
     match kind:
         case PatchKind.JSON:
@@ -348,7 +426,7 @@ _FIXED = (
 
 
 def _kept(old: Object, new: Object) -> Object:
-    """The metadata of an update: what only the server may say stays as it was."""
+    """The metadata of an update: fields that only the server sets stay as they were."""
     metadata = {key: value for key, value in new.items() if key not in _FIXED and key != "selfLink"}
     for key in (*_FIXED, "namespace"):
         if key in old:

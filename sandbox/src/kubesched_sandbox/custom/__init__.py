@@ -9,7 +9,7 @@ import msgspec
 from kubesched.admission.rules import Mistakes
 from kubesched.api.kinds import Object, Resource
 from kubesched_sandbox.custom.rules import check_rules, compile_rules
-from kubesched_sandbox.custom.structure import Schema, filled_in, pruned, unknown_fields
+from kubesched_sandbox.custom.structure import Schema, fill_in_defaults, prune, unknown_fields
 from kubesched_sandbox.custom.validation import check_value
 
 __all__ = ["CustomSchema", "check_definition", "custom_schema"]
@@ -23,7 +23,7 @@ class CustomSchema:
 
     def completed(self, obj: Object) -> Object:
         """A copy without unknown fields, and with defaults where nothing is said."""
-        whole: Object = filled_in(pruned(obj, self.schema, is_resource=True), self.schema)
+        whole: Object = fill_in_defaults(prune(obj, self.schema, is_resource=True), self.schema)
         return whole
 
     def unknown_in(self, obj: Object) -> list[str]:
@@ -31,7 +31,7 @@ class CustomSchema:
         return unknown_fields(obj, self.schema, is_resource=True)
 
     def check(self, new: Object, old: Object | None, mistakes: Mistakes) -> None:
-        """Note what is wrong with an object. What was as wrong before and did not change is let be."""
+        """Note what is wrong with an object. Fields with the same mistake in the old object are left alone."""
         before = len(mistakes.found)
         fields = {key: value for key, value in new.items() if key not in ("apiVersion", "kind", "metadata")}
         check_value(fields, self.schema, "", mistakes, old=old)

@@ -1,4 +1,4 @@
-"""The shape that a structural schema gives to an object: what is kept of it, and what is filled in."""
+"""Structural schemas: prunes fields that a schema does not have, and fills in its defaults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_embedded(schema: Schema) -> bool:
     return bool(schema.get("x-kubernetes-embedded-resource"))
 
 
-def pruned(value: Any, schema: Schema, *, is_resource: bool = False) -> Any:
+def prune(value: Any, schema: Schema, *, is_resource: bool = False) -> Any:
     """A copy without the fields that the schema does not have."""
     if isinstance(value, dict):
         kept = {}
@@ -40,18 +40,18 @@ def pruned(value: Any, schema: Schema, *, is_resource: bool = False) -> Any:
             if is_resource and name in _FRAME:
                 kept[name] = field
             elif (inner := property_of(schema, name)) is not None:
-                kept[name] = pruned(field, inner, is_resource=is_embedded(inner))
+                kept[name] = prune(field, inner, is_resource=is_embedded(inner))
             elif keeps_unknown(schema):
                 kept[name] = field
         return kept
     if isinstance(value, list):
         items = schema.get("items") or {}
-        return [pruned(item, items, is_resource=is_embedded(items)) for item in value] if items else value
+        return [prune(item, items, is_resource=is_embedded(items)) for item in value] if items else value
     return value
 
 
 def unknown_fields(value: Any, schema: Schema, path: str = "", *, is_resource: bool = False) -> list[str]:
-    """The paths of fields that `pruned` leaves out."""
+    """The paths of fields that `prune` leaves out."""
     found = []
     if isinstance(value, dict):
         for name, field in value.items():
@@ -69,7 +69,7 @@ def unknown_fields(value: Any, schema: Schema, path: str = "", *, is_resource: b
     return found
 
 
-def filled_in(value: Any, schema: Schema) -> Any:
+def fill_in_defaults(value: Any, schema: Schema) -> Any:
     """The value with the defaults of its fields, changed in place. A null where none may be counts as left out."""
     if isinstance(value, dict):
         for name, inner in (schema.get("properties") or {}).items():
@@ -79,7 +79,7 @@ def filled_in(value: Any, schema: Schema) -> Any:
                 value[name] = deepcopy(inner["default"])
         for name, field in value.items():
             if (known := property_of(schema, name)) is not None:
-                value[name] = filled_in(field, known)
+                value[name] = fill_in_defaults(field, known)
     elif isinstance(value, list) and (items := schema.get("items")):
-        value[:] = [filled_in(item, items) for item in value]
+        value[:] = [fill_in_defaults(item, items) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""Values held against an openAPIV3Schema, in the words of an API server."""
+"""Validates values by an openAPIV3Schema, in the words of an API server."""
 
 from __future__ import annotations
 

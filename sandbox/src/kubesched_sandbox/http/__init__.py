@@ -230,7 +230,7 @@ class Server:
         scheduler_configuration: Object | None = None,
         release: Release = V1_36,
     ) -> None:
-        """`scheduler_configuration` is what the scheduler inside goes by, for /configz; `release` is for /version."""
+        """`scheduler_configuration` is that of the sandbox's scheduler, for /configz; `release` is for /version."""
         check_exposure(host, has_token=token is not None, has_tls=tls is not None)
         self.api, self.host, self.port = api, host, port
         self.faults = faults or Faults()

@@ -1,4 +1,4 @@
-"""Contents: which type a client sends and accepts, and bodies, decoded and held against the fields of a kind."""
+"""Content types and bodies: negotiates types, decodes bodies, and checks them by the field table of their kind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.
 ACCEPTED = (JSON, YAML, PROTOBUF)
 LARGEST_BODY = 3 * 1024 * 1024
 _DEEPEST = 200
-"""Levels of nesting. No kind needs more, and what walks an object need not fear for its stack."""
+"""Levels of nesting. No kind needs more, and recursive functions over objects stay within the stack."""
 
 _STRUCTURE = re.compile(rb'[\[\]{}]|"(?:[^"\\]|\\.)*"', re.DOTALL)
 _decode = msgspec.json.Decoder().decode

@@ -17,6 +17,7 @@ from kubesched_sandbox.api.catalog import METRICS
 from kubesched_sandbox.api.reading import RETURNED_WHEN_DELETED
 from kubesched_sandbox.api.stamps import Tokens, UserInfo, review
 from kubesched_sandbox.api.usage import metrics
+from kubesched_sandbox.api.writing import Patches
 from kubesched_sandbox.http.answers import Lists, Shapes, formatted, json_answer, large_answer, success
 from kubesched_sandbox.http.content import (
     JSON,
@@ -31,7 +32,7 @@ from kubesched_sandbox.http.content import (
 )
 from kubesched_sandbox.http.query import Query, Target
 from kubesched_sandbox.http.watches import Watcher, Watches
-from kubesched_sandbox.http.webhooks import Patches, Webhooks, Write
+from kubesched_sandbox.http.webhooks import Webhooks, Write
 
 _COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

@@ -1,4 +1,4 @@
-"""Watches, from the request to the end: every change goes to all that wait for it, encoded once.
+"""Watches, from the request to the end: each change is encoded once, and sent to every watcher of its resource.
 
 Lines are handed straight to the connections, all of one burst in one write. That is what makes five watchers of a
 thousand changes a second cost less than the changes themselves. A client that cannot keep up is let go.
@@ -106,7 +106,7 @@ class Watcher:
         return event_line("BOOKMARK", self._shapes.bookmark(revision, annotations))
 
     def end(self) -> None:
-        """Break off: the client is too slow, or its connection is to fail."""
+        """Break the connection: the client is too slow, or a fault says so."""
         self.write = None
         self.broken = True
         self.ended.set()

@@ -1,7 +1,7 @@
-"""Admission webhooks: those that a configuration gives an address are asked about what clients write.
+"""Admission webhooks: those that can be reached are asked about what clients and controllers write.
 
-A webhook of a Service is not called, since nothing runs behind a Service of a sandbox; nor is any about what the
-sandbox's own controllers write, which do not come by HTTP.
+One can be reached by its `url`, or by a Service that is an external name or has EndpointSlices that somebody has
+written. A webhook behind pods of the sandbox is not asked, since nothing runs in them.
 """
 
 from __future__ import annotations
@@ -9,26 +9,28 @@ from __future__ import annotations
 import base64
 import ssl
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
 
 from kubesched.api.api_error import ApiError
-from kubesched.api.kinds import NAMESPACES, Object, Resource
+from kubesched.api.kinds import ENDPOINT_SLICES, NAMESPACES, SERVICES, Object, Resource
 from kubesched.api.meta import LabelSelector
 from kubesched.api.selectors import compile_selector
 from kubesched.cel.errors import CompileError, EvaluationError
 from kubesched.cel.expression import compile_expression
+from kubesched.http.listen import host_and_port
 from kubesched_sandbox.api import Api
 from kubesched_sandbox.api.stamps import UserInfo
+from kubesched_sandbox.api.writing import Patches
 
 GROUP = "admissionregistration.k8s.io"
 _KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 _SECONDS = 10
+_PORT, _SERVICE_NAME = 443, "kubernetes.io/service-name"
 Webhook = Mapping[str, Any]
-Patches = Sequence[Any]
 
 
 class Write(NamedTuple):
@@ -69,7 +71,7 @@ class Webhooks:
             for hook in self._configured(i):
                 if not self._matches(hook, write, new, old):
                     continue
-                answer = await _answer(hook, _request(write, new, old))
+                answer = await self._answer(hook, _request(write, new, old))
                 warnings += answer.get("warnings") or ()
                 if not answer.get("allowed"):
                     raise _denied(hook, answer.get("status") or {})
@@ -82,8 +84,52 @@ class Webhooks:
         resource = self._resources[i]
         for configuration in self._api.select(resource) if resource is not None else ():
             for hook in configuration.get("webhooks") or ():
-                if (hook.get("clientConfig") or {}).get("url"):
+                if not self._is_hollow((hook.get("clientConfig") or {}).get("service")):
                     yield hook
+
+    def _is_hollow(self, service: Object | None) -> bool:
+        """Whether there are only pods of the sandbox behind it."""
+        found = None if service is None else self._api.find(SERVICES, service["namespace"], service["name"])
+        return found is not None and bool(found["spec"].get("selector"))
+
+    async def _answer(self, hook: Webhook, review: Object) -> Object:
+        """What the webhook says; if it cannot be asked, what its failure policy does."""
+        where = ""
+        try:
+            where, name = self._address(hook["clientConfig"])
+            return await _said(hook, where, name, review)
+        except (aiohttp.ClientError, TimeoutError, OSError, KeyError, TypeError, ValueError) as error:
+            if hook.get("failurePolicy") == "Ignore":
+                return {"allowed": True}
+            why = str(error) or type(error).__name__
+            raise _failed(hook, f"{where}: {why}" if where else why) from None
+
+    def _address(self, client: Object) -> tuple[str, str | None]:
+        """Where it is asked, and the name in its certificate if that is another; a ValueError if nowhere."""
+        service = client.get("service")
+        if not service:
+            return client["url"], None
+        namespace, name, port = service["namespace"], service["name"], service.get("port") or _PORT
+        host = self._host(namespace, name, port)
+        return f"https://{host}/{(service.get('path') or '').lstrip('/')}", f"{name}.{namespace}.svc"
+
+    def _host(self, namespace: str, name: str, port: int) -> str:
+        service = self._api.find(SERVICES, namespace, name)
+        if service is None:
+            raise ValueError(f'service "{name}" not found in namespace "{namespace}"')
+        if service["spec"].get("type") == "ExternalName":
+            return f"{service['spec']['externalName']}:{port}"
+        known = next((each for each in service["spec"].get("ports") or () if each["port"] == port), None)
+        if known is None:
+            raise ValueError(f'service "{namespace}/{name}" has no port {port}')
+        for slice_ in self._api.select(ENDPOINT_SLICES, namespace, labels=f"{_SERVICE_NAME}={name}"):
+            ports = [
+                each["port"] for each in slice_.get("ports") or () if each.get("name", "") == known.get("name", "")
+            ]
+            for endpoint in slice_.get("endpoints") or ():
+                if ports and (endpoint.get("conditions") or {}).get("ready", True) is not False:
+                    return host_and_port(endpoint["addresses"][0], ports[0])
+        raise ValueError(f'no endpoints available for service "{namespace}/{name}"')
 
     def _matches(self, hook: Webhook, write: Write, new: Object | None, old: Object | None) -> bool:
         if not _has_rule(hook, write) or not self._in_namespace(hook, write, new or old):
@@ -161,26 +207,21 @@ def _request(write: Write, new: Object | None, old: Object | None) -> Object:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-async def _answer(hook: Webhook, review: Object) -> Object:
-    """What the webhook says; if it cannot be asked, what its failure policy does."""
+async def _said(hook: Webhook, where: str, name: str | None, review: Object) -> Object:
+    """What the server at an address answers; `name` is who it has to be."""
     client = hook["clientConfig"]
     timeout = aiohttp.ClientTimeout(total=hook.get("timeoutSeconds") or _SECONDS)
-    try:
-        authority = base64.b64decode(client["caBundle"]).decode() if client.get("caBundle") else None
-        trusted = ssl.create_default_context(cadata=authority)
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.post(client["url"], json=review, ssl=trusted) as said,
-        ):
-            if said.status != 200:
-                raise ValueError(f"the server answered {said.status}")
-            answer = msgspec.json.decode(await said.read())["response"]
-        if answer["uid"] != review["request"]["uid"]:
-            raise ValueError("response.uid is not that of the request")
-    except (aiohttp.ClientError, TimeoutError, OSError, KeyError, TypeError, ValueError) as error:
-        if hook.get("failurePolicy") == "Ignore":
-            return {"allowed": True}
-        raise _failed(hook, f"{client['url']}: {str(error) or type(error).__name__}") from None
+    authority = base64.b64decode(client["caBundle"]).decode() if client.get("caBundle") else None
+    trusted = ssl.create_default_context(cadata=authority)
+    async with (
+        aiohttp.ClientSession(timeout=timeout) as session,
+        session.post(where, json=review, ssl=trusted, server_hostname=name) as said,
+    ):
+        if said.status != 200:
+            raise ValueError(f"the server answered {said.status}")
+        answer = msgspec.json.decode(await said.read())["response"]
+    if answer["uid"] != review["request"]["uid"]:
+        raise ValueError("response.uid is not that of the request")
     return dict(answer)
 
 

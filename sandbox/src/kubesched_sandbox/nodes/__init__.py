@@ -1,4 +1,4 @@
-"""Hollow nodes: nodes without machines, that renew leases, fail and run pods as seen through the API.
+"""Hollow nodes: renew leases, fail and run pods, as far as the API shows it, without machines or containers.
 
 One object plays the kubelets of thousands of them.
 """
@@ -26,7 +26,7 @@ from kubesched_sandbox.nodes.manifests import (
     node_manifests,
     publish_gpus,
     ready_conditions,
-    registered,
+    register_node,
 )
 from kubesched_sandbox.nodes.pods import HollowPods, PodTimings
 from kubesched_sandbox.reconcilers.node_lifecycle import LEASE_NAMESPACE
@@ -76,17 +76,17 @@ class HollowNodes:
         """Create nodes, with kubelets of the server's release; one that is there already is left as it is."""
         for manifest in manifests:
             if self._api.find(NODES, "", manifest["metadata"]["name"]) is None:
-                node = registered(manifest, self._next_index, self._api.stamps.now())
+                node = register_node(manifest, self._next_index, self._api.stamps.now())
                 node["status"]["nodeInfo"]["kubeletVersion"] = f"v{self._api.release.version}"
                 self._next_index += 1
                 self._api.create(NODES, "", node, manager=MANAGER)
 
     def fail(self, name: str) -> None:
-        """Let a node lose touch: it renews nothing, and its pods stay as they are."""
+        """Let a node fail: it renews no lease, and its pods stay as they are."""
         self._api.patch(NODES, "", name, {"metadata": {"annotations": {FAILED: "true"}}}, manager=MANAGER)
 
     def recover(self, name: str) -> None:
-        """Let a node that failed be in touch again."""
+        """Let a node that failed renew its lease again."""
         self._api.patch(NODES, "", name, {"metadata": {"annotations": {FAILED: None}}}, manager=MANAGER)
 
     @property
@@ -156,7 +156,7 @@ class HollowNodes:
         return max(_LEASE_PERIOD, len(self._nodes) / _RENEWALS_PER_SECOND)
 
     def _register(self, name: str, now: float) -> None:
-        """Bring a node into touch: for the first time, after a failure, or after this process was restarted."""
+        """Register a node: for the first time, after a failure, or after this process was restarted."""
         node = self._api.find(NODES, "", name)
         if node is None or name not in self._nodes or name in self._failed:
             return
@@ -175,7 +175,7 @@ class HollowNodes:
     def _complete(self, node: Object) -> None:
         """Fill in what a node that a user created lacks."""
         name = node["metadata"]["name"]
-        full = registered(node_manifest(name, self._nodes[name], node), self._nodes[name], self._api.stamps.now())
+        full = register_node(node_manifest(name, self._nodes[name], node), self._nodes[name], self._api.stamps.now())
         labels = {**full["metadata"]["labels"], **(node["metadata"].get("labels") or {})}
         whole = {**node, "metadata": {**node["metadata"], "labels": labels}, "spec": full["spec"]}
         stored = self._api.update(NODES, "", name, whole, manager=MANAGER)
@@ -189,7 +189,7 @@ class HollowNodes:
             node = self._api.get(NODES, "", name)
             self._api.create(LEASES, LEASE_NAMESPACE, lease_of(node, now, period), manager=MANAGER)
         else:
-            self._api.update(LEASES, LEASE_NAMESPACE, name, renewed(lease, now, period), manager=MANAGER)
+            self._api.update(LEASES, LEASE_NAMESPACE, name, renew_lease(lease, now, period), manager=MANAGER)
         # The first period is cut at a random place, so that renewals spread evenly.
         wait = self._rng.uniform(0, period) if first else period
         self._timers.at(now + wait, ("renew", name), replace=True)
@@ -228,9 +228,9 @@ def lease_of(node: Object, now: float, period: float) -> Object:
     name = node["metadata"]["name"]
     reference = owner_reference(NODES, node, controller=False)
     lease = {"metadata": {"name": name, "ownerReferences": [reference]}, "spec": {"holderIdentity": name}}
-    return renewed(lease, now, period)
+    return renew_lease(lease, now, period)
 
 
-def renewed(lease: Object, now: float, period: float) -> Object:
+def renew_lease(lease: Object, now: float, period: float) -> Object:
     spec = {**lease["spec"], "leaseDurationSeconds": ceil(_PERIODS * period), "renewTime": micro_timestamp(now)}
     return {**lease, "spec": spec}

@@ -71,7 +71,7 @@ def node_manifests(nodes: int | Iterable[Mapping[str, Any]], *, prefix: str = "n
 
 
 def node_manifest(name: str, index: int = 0, template: Mapping[str, Any] | None = None) -> Object:
-    """One hollow node; what the template says goes before what is usual. The index spreads nodes over zones."""
+    """One hollow node; the template's fields replace the defaults. The index spreads nodes over zones."""
     given = template or {}
     metadata, status = given.get("metadata") or {}, given.get("status") or {}
     labels = {
@@ -121,8 +121,8 @@ def _node_info(name: str, labels: Mapping[str, str]) -> Object:
     }
 
 
-def registered(manifest: Object, index: int, now: str) -> Object:
-    """The node with what only shows once it runs: its addresses, its range of pod addresses, its conditions."""
+def register_node(manifest: Object, index: int, now: str) -> Object:
+    """The node as its kubelet registers it: with addresses, pod CIDR and conditions."""
     name = manifest["metadata"]["name"]
     spec = {"providerID": f"hollow://{name}", **(manifest.get("spec") or {})}
     spec.setdefault("podCIDR", f"10.{64 + (index >> 8) % 128}.{index & 255}.0/24")
@@ -148,7 +148,7 @@ def host_address(index: int) -> str:
 
 
 def ready_conditions(now: str, old: Iterable[Object] = ()) -> list[Object]:
-    """All is well; what was already well keeps its time of transition. Conditions of others are kept."""
+    """The conditions of a healthy node; those that were healthy keep their time of transition, those of others stay."""
     before = {condition["type"]: condition for condition in old}
     found = []
     for kind, status, reason, message in (

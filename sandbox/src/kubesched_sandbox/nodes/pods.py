@@ -57,7 +57,7 @@ def _collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
 
 
 class NodeAccount:
-    """One node as its pods see it, and what it has given away."""
+    """The allocatable resources of one node, and what its pods use: resources, ports, addresses."""
 
     def __init__(self) -> None:
         self.node: Object = {}
@@ -250,7 +250,7 @@ class HollowPods:
         self._write(pod, pod_status.running(pod, address, self._api.stamps.now()))
 
     def _keep_running(self, pod: Object) -> None:
-        """A pod that was running before this process, or before its node lost touch, goes on."""
+        """Continue a pod that was running before this process was restarted, or before its node failed."""
         pod = self._debug(pod)
         if not is_ready(pod) and not pod["spec"].get("readinessGates"):
             self._write(pod, pod_status.ready_again(pod, self._api.stamps.now()))

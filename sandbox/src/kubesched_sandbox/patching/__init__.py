@@ -1,4 +1,4 @@
-"""Strategic merge patches, server-side apply, and the bookkeeping of who owns which field.
+"""Strategic merge patches, server-side apply, and managedFields.
 
 Everything is a pure function: objects come in and are never changed, new objects come out.
 JSON patches and merge patches are in `kubesched.api`: others need them too.
@@ -20,7 +20,7 @@ from kubesched_sandbox.patching.owners import (
     Owner,
     Owners,
     Path,
-    capped,
+    cap_updates,
     field_step,
     json_text,
     managed_fields,
@@ -33,7 +33,7 @@ from kubesched_sandbox.patching.owners import (
 from kubesched_sandbox.patching.strategic import strategic_merge
 from kubesched_sandbox.patching.structure import (
     FieldChanges,
-    combined,
+    combine,
     everything,
     fields_of,
     is_declared,
@@ -72,7 +72,7 @@ def apply(
     me = Owner(manager, "Apply", resource.api_version, fields_of(type_, config) - NEVER_OWNED, subresource, now)
 
     last = owners.pop(me.id, None)
-    result = _pruned(type_, combined(type_, base, config), me, last, owners)
+    result = _pruned(type_, combine(type_, base, config), me, last, owners)
     comparison = FieldChanges()
     comparison.compare(type_, base, result)
     written = comparison.written()
@@ -229,7 +229,7 @@ def _after_update(type_: Type, old: Object, new: Object, owners: Owners, writer:
     if written:
         kept = mine.fields - removed if mine is not None else frozenset()
         after[writer.id] = replace(writer, fields=kept | written)
-    return capped(after)
+    return cap_updates(after)
 
 
 def undeclared(resource: Resource, applied: Object) -> ApiError | None:

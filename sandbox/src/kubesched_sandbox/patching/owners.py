@@ -1,4 +1,4 @@
-"""Who owns which fields: sets of fields, and managedFields, read and written.
+"""Owners of fields: sets of fields, and managedFields, read and written.
 
 A path is a tuple of steps, each spelled as FieldsV1 spells it: `f:spec` a field, `k:{"name":"web"}` an item of a keyed
 list, `v:"value"` an item of a set, `i:0` a position. A set of fields is a frozenset of paths.
@@ -121,12 +121,12 @@ def with_managed_fields(obj: Object, entries: list[Object]) -> Object:
 
 
 def without_fields(owners: Iterable[Owner], lost: Fields) -> Owners:
-    """The owners after some fields changed hands; who has nothing left is gone."""
+    """The owners without these fields; owners without any field are dropped."""
     left = (replace(owner, fields=owner.fields - lost) for owner in owners)
     return {owner.id: owner for owner in left if owner.fields}
 
 
-def capped(owners: Owners) -> Owners:
+def cap_updates(owners: Owners) -> Owners:
     """At most ten entries of updates: the oldest ones of a version become one."""
     updaters = sorted(
         (owner for owner in owners.values() if owner.action == "Update"),

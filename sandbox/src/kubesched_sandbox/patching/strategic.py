@@ -144,7 +144,7 @@ def _positions(items: list[Any], merge_key: str) -> dict[Any, int]:
 
 
 def _without_directed(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """What is left of the original and of the patch once items with a $patch directive have done their work."""
+    """The original and the patch after items with a $patch directive were applied."""
     kept, changes, replace = original, [], False
     for item in patch:
         match item.get(DIRECTIVE):
@@ -190,7 +190,7 @@ def _identity(item: Any, merge_key: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the patch that meets nothing to merge with: directives have nothing to do, nulls say nothing."""
+    """A value of the patch where the object has none: without directives and nulls."""
     if isinstance(value, dict):
         return {
             key: _plain(inner)

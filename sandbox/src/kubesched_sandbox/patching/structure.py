@@ -1,4 +1,4 @@
-"""Which parts of an object are separate fields, what changed between two versions of it, and one combined from both.
+"""Separate fields of an object: which there are, which changed between two versions, and how both are combined.
 
 Follows the field table: keyed lists and sets have separate items, other lists are atomic; structs and maps have
 separate fields unless the table says atomic. Where nothing is known, objects are taken apart and lists are not.
@@ -113,12 +113,12 @@ def with_declared_parents(type_: Type, fields: Fields) -> Fields:
 # -- two versions of an object ----------------------------------------------------------------------------------------
 
 
-def combined(type_: Type, live: Any, applied: Any) -> Any:
+def combine(type_: Type, live: Any, applied: Any) -> Any:
     """The live value with everything that the applied one says."""
     if is_mapping(type_, live) and is_mapping(type_, applied):
         result = dict(live)
         for name, value in present(applied):
-            result[name] = combined(type_of_field(type_, name), live.get(name), value)
+            result[name] = combine(type_of_field(type_, name), live.get(name), value)
         return result
     if is_listing(type_, live) and is_listing(type_, applied):
         return _combined_lists(type_, live, applied)
@@ -134,7 +134,7 @@ def _combined_lists(type_: Type, live: list[Any], applied: list[Any]) -> list[An
     result: list[Any] = []
 
     def take(step: str) -> None:
-        result.append(combined(type_.item, known.get(step), wanted[step]))
+        result.append(combine(type_.item, known.get(step), wanted[step]))
 
     for step, item in zip(live_steps, live):
         if step not in wanted:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import AUTOSCALERS, Object, Resource
-from kubesched.controllers.autoscaling import Advice, Load, MetricError, Past, advice, limited, window
+from kubesched.controllers.autoscaling import (
+    MetricError,
+    PastScale,
+    PodLoad,
+    ScaleAdvice,
+    limit_replicas,
+    propose_replicas,
+    window_of,
+)
 from kubesched_sandbox.api import Api, ApiEvent, selection
 from kubesched_sandbox.api.conditions import condition, is_ready, with_condition
 from kubesched_sandbox.api.usage import Usage, amount_of, requests_of
@@ -22,8 +30,8 @@ class Autoscalers(ObjectReconciler):
     def __init__(self, api: Api) -> None:
         super().__init__(api, AUTOSCALERS)
         self._recorder = Recorder(api, "horizontal-pod-autoscaler")
-        self._advised: dict[Key, list[Past]] = {}
-        self._changes: dict[Key, list[Past]] = {}
+        self._advised: dict[Key, list[PastScale]] = {}
+        self._changes: dict[Key, list[PastScale]] = {}
 
     def observe(self, event: ApiEvent) -> None:
         key = key_of(event.object)
@@ -61,18 +69,18 @@ class Autoscalers(ObjectReconciler):
             return
         best = self._advice(autoscaler, scale, status, namespace)
         advised = self._advised.setdefault(key, [])
-        oldest = now - max(window(autoscaler["spec"], "scaleUp"), window(autoscaler["spec"], "scaleDown"))
+        oldest = now - max(window_of(autoscaler["spec"], "scaleUp"), window_of(autoscaler["spec"], "scaleDown"))
         advised[:] = [past for past in advised if past.at >= oldest]
         changes = self._changes.setdefault(key, [])
         changes[:] = [past for past in changes if past.at > now - _LONGEST_PERIOD]
-        result = limited(autoscaler["spec"], current, best.replicas, advised, changes, now)
-        advised.append(Past(now, best.replicas))
+        result = limit_replicas(autoscaler["spec"], current, best.replicas, advised, changes, now)
+        advised.append(PastScale(now, best.replicas))
         is_limited = "False" if result.reason == "DesiredWithinRange" else "True"
         self._explain(status, "ScalingLimited", is_limited, result.reason, result.message)
         status["desiredReplicas"] = result.replicas
         if result.replicas != current:
             self._resize(autoscaler, status, resource, scale, result.replicas, best.words)
-            changes.append(Past(now, result.replicas - current))
+            changes.append(PastScale(now, result.replicas - current))
 
     def _resize(
         self, autoscaler: Object, status: Object, resource: Resource, scale: Object, replicas: int, words: str
@@ -95,7 +103,7 @@ class Autoscalers(ObjectReconciler):
                 return resource
         raise MetricError("FailedGetScale", f'no matches for kind "{reference["kind"]}" in group "{group}"')
 
-    def _advice(self, autoscaler: Object, scale: Object, status: Object, namespace: str) -> Advice:
+    def _advice(self, autoscaler: Object, scale: Object, status: Object, namespace: str) -> ScaleAdvice:
         """The most that a metric asks for; if one cannot be had, the others may only make it larger."""
         selector = scale["status"].get("selector")
         if not selector:
@@ -103,7 +111,7 @@ class Autoscalers(ObjectReconciler):
         usage = Usage(self.api, namespace)
         wanted = selection(AUTOSCALERS, selector)
         pods = [pod for pod in usage.pods if wanted.matches(pod)]
-        found: list[Advice] = []
+        found: list[ScaleAdvice] = []
         current, missing = [], None
         for metric in autoscaler["spec"]["metrics"]:
             try:
@@ -132,7 +140,7 @@ class Autoscalers(ObjectReconciler):
 _SOURCES = {"Resource": "resource", "ContainerResource": "containerResource"}
 
 
-def _by_metric(metric: Object, pods: list[Object], usage: Usage, replicas: int) -> Advice:
+def _by_metric(metric: Object, pods: list[Object], usage: Usage, replicas: int) -> ScaleAdvice:
     source = metric.get(_SOURCES.get(metric["type"], ""))
     if source is None:
         kind = metric["type"]
@@ -145,13 +153,13 @@ def _by_metric(metric: Object, pods: list[Object], usage: Usage, replicas: int) 
     target = dict(source["target"])
     if "averageValue" in target:
         target["amount"] = amount_of(name, target["averageValue"])
-    return advice(name, target, loads, replicas, _UNITS[name])
+    return propose_replicas(name, target, loads, replicas, _UNITS[name])
 
 
-def _load(pod: Object, name: str, usage: Usage, container: str | None) -> Load:
+def _load(pod: Object, name: str, usage: Usage, container: str | None) -> PodLoad:
     used = usage.of(pod)
     chosen = [each for each in pod["spec"]["containers"] if container in (None, each["name"])]
     requested = [requests_of(each).get(name, 0) for each in chosen]
     # A request that one container lacks makes the share of the pod meaningless.
     together = sum(requested) if all(requested) else 0
-    return Load(sum(used[each["name"]][name] for each in chosen), together, is_ready(pod))
+    return PodLoad(sum(used[each["name"]][name] for each in chosen), together, is_ready(pod))

@@ -1,10 +1,10 @@
-"""PodDisruptionBudgets, how many pods of each may go at this moment, and ResourceQuotas, what is used of them."""
+"""PodDisruptionBudgets, how many pods of each may be evicted now, and ResourceQuotas, how much of each is used."""
 
 from __future__ import annotations
 
 from kubesched.admission import SERVED
-from kubesched.admission.limits import used
-from kubesched.admission.selectors import compiled
+from kubesched.admission.limits import quota_usage
+from kubesched.admission.selectors import compile_label_selector
 from kubesched.api import kinds
 from kubesched.api.kinds import Object, Resource
 from kubesched.controllers.pod_templates import share_of
@@ -26,7 +26,7 @@ class UncountableError(Exception):
 
 
 class DisruptionBudgets(ObjectReconciler):
-    """Keeps the status of every budget. The pods of each are kept as they come and go, never searched for."""
+    """Keeps the status of every budget. An index of the pods of each is updated by events."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(api, kinds.POD_DISRUPTION_BUDGETS, kinds.PODS, kinds.DEPLOYMENTS, *_SCALES.values())
@@ -153,7 +153,7 @@ class DisruptionBudgets(ObjectReconciler):
 
 def _covers(budget: Object, pod: Object) -> bool:
     selector = budget["spec"].get("selector")
-    return selector is not None and compiled(selector).matches(pod["metadata"].get("labels") or {})
+    return selector is not None and compile_label_selector(selector).matches(pod["metadata"].get("labels") or {})
 
 
 def _replicas(workload: Object) -> int | None:
@@ -162,7 +162,7 @@ def _replicas(workload: Object) -> int | None:
 
 
 def _still_disrupted(disrupted: dict[str, str], pods: list[Object], now: float) -> dict[str, str]:
-    """The pods that were granted to go and have not begun to; after a while they are taken for staying."""
+    """Pods whose eviction was allowed and that are not terminating yet; after `_PATIENCE` they count again."""
     staying = {pod["metadata"]["name"] for pod in pods if not is_terminating(pod)}
     return {name: at for name, at in disrupted.items() if name in staying and seconds_of(at) + _PATIENCE > now}
 
@@ -208,7 +208,7 @@ class ResourceQuotas(ObjectReconciler):
         hard = quota["spec"].get("hard") or {}
         objects = {resource: self.api.select(resource, key[0]) for resource in _concerned(hard)}
         self.queue.rest(key, now, min(_LONGEST_REST, _REST_PER_POD * len(objects.get(kinds.PODS, ()))))
-        self.write_status(kinds.RESOURCE_QUOTAS, quota, {"hard": hard, "used": used(quota, objects)})
+        self.write_status(kinds.RESOURCE_QUOTAS, quota, {"hard": hard, "used": quota_usage(quota, objects)})
         return None
 
 

@@ -1,4 +1,4 @@
-"""Deployments: from one pod template to the next, without losing more pods than allowed, and their status."""
+"""Deployments: rolling updates within maxSurge and maxUnavailable, scaling, and their status."""
 
 from __future__ import annotations
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from itertools import islice
 
+from kubesched.admission import NEWER
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CRON_JOBS, JOBS, POD_GROUPS, PODS, WORKLOADS, Object, Resource
+from kubesched.controllers.job_groups import JobGroups, controller_of, with_group, workload_named_by
 from kubesched.controllers.jobs import (
     Indexes,
-    JobGroups,
     beyond_history,
-    due,
-    grouped,
+    due_times,
     index_of,
-    job_named_by,
     new_pods,
     scheduled_job,
     wanted_pods,
-    workload_named_by,
 )
 from kubesched_sandbox.api import Api, ApiEvent
 from kubesched_sandbox.api.conditions import (
@@ -183,7 +181,7 @@ class Jobs(KeyedReconciler):
         if (allowed := self._backoff(job, status)) > now:
             return allowed
         for pod in self._new_pods(job, status, active, min(wanted - len(active), _BATCH)):
-            if self._control.create(job, pod if group is None else grouped(pod, group)) is None:
+            if self._control.create(job, pod if group is None else with_group(pod, group)) is None:
                 return None
         return None
 
@@ -276,20 +274,29 @@ def _ended(pod: Object) -> float:
 
 def job_groups_of(api: Api, recorder: Recorder) -> JobGroups:
     """Those of all Jobs. What is made for one, its Events tell."""
-    workloads = Grouped(api, WORKLOADS, lambda workload: _key(workload, job_named_by(workload)))
+    workloads = Grouped(api, WORKLOADS, lambda workload: _key(workload, controller_of(workload)))
     groups = Grouped(api, POD_GROUPS, lambda group: _key(group, workload_named_by(group)))
 
     def create(resource: Resource, job: Object, obj: Object) -> Object:
         made = api.create(resource, job["metadata"]["namespace"], obj, manager=MANAGER)
-        if resource is WORKLOADS:
-            message = f"Created Workload {made['metadata']['name']} for Job {job['metadata']['name']}"
-            recorder.normal(JOBS, job, "WorkloadCreated", message)
+        if resource is WORKLOADS or api.release.job_scheduling:
+            message = f"Created {resource.kind} {made['metadata']['name']} for Job {job['metadata']['name']}"
+            recorder.normal(JOBS, job, f"{resource.kind}Created", message)
         return made
 
+    def resize(resource: Resource, obj: Object, count: int) -> None:
+        newer = NEWER[0] if resource is POD_GROUPS else NEWER[1]  # in the older version nothing of them changes
+        spec = api.get(newer, *key_of(obj))["spec"]
+        policy = {"schedulingPolicy": {"gang": {"minCount": count}}}
+        templates = [{**each, **policy} for each in spec.get("podGroupTemplates") or ()]
+        api.patch(newer, *key_of(obj), {"spec": {"podGroupTemplates": templates} if templates else policy})
+
     return JobGroups(
-        lambda job: workloads.of("".join(_key(job, job["metadata"]["name"]))),
+        api.release,
+        lambda namespace, owner: workloads.of(f"{namespace}/{owner}"),
         lambda workload: groups.of("".join(_key(workload, workload["metadata"]["name"]))),
         create,
+        resize,
     )
 
 
@@ -356,7 +363,7 @@ class CronJobs(ObjectReconciler):
         deadline = spec.get("startingDeadlineSeconds")
         if deadline is not None:
             since = max(since, now - deadline)
-        found = due(cron_job, since, now)
+        found = due_times(cron_job, since, now)
         if found.last is None:
             return found.next
         if status.get("active") and spec["concurrencyPolicy"] == "Forbid":

@@ -1,4 +1,4 @@
-"""Nodes as the cluster sees them: leases that run out, the taints that follow, and the pods that those evict."""
+"""The node lifecycle controller: expired leases, the taints that follow, and evictions by NoExecute taints."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class NodeLifecycle(ObjectReconciler):
         return until if until > now else None
 
     def _lose(self, node: Object) -> Object:
-        """Say of a node that went silent that nothing is known of it any more."""
+        """Set the conditions of a node with an expired lease to Unknown."""
         stamp, status = self.api.stamps.now(), node.get("status") or {}
         conditions = status.get("conditions") or []
         for kind in _KUBELET_CONDITIONS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.admission.selectors import compiled
+from kubesched.admission.selectors import compile_label_selector
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CONTROLLER_REVISIONS, PODS, Object, Resource
 from kubesched.controllers.pod_templates import REVISION_HASH, hash_of, owner_reference, revision_data
@@ -15,20 +15,20 @@ from kubesched_sandbox.reconcilers.reconciler import MANAGER, controller_of, key
 
 def _matcher(selector: Object) -> Callable[[dict[str, str]], bool]:
     if selector.get("matchExpressions"):
-        return compiled(selector).matches
+        return compile_label_selector(selector).matches
     # The usual selector, asked for every pod of a large set: comparing mappings is ten times as fast.
     wanted = selector["matchLabels"].items()
     return lambda labels: wanted <= labels.items()
 
 
 def is_terminating_namespace(error: ApiError) -> bool:
-    """Whether a creation failed only because everything around it is going."""
+    """Whether a creation failed only because its namespace is terminating."""
     causes = error.details.get("causes") or ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 class Grouped:
-    """Objects of one resource by whatever a function says of them: pods by node, pods by claim, volumes by class."""
+    """An index of the objects of one resource by a function: pods by node, pods by claim, volumes by class."""
 
     def __init__(self, api: Api, resource: Resource, groups: Callable[[Object], tuple[str, ...]]) -> None:
         self._groups = groups
@@ -63,7 +63,7 @@ class Owned(Grouped):
         return self.of(owner["metadata"]["uid"])
 
     def claim(self, resource: Resource, owner: Object, selector: Object) -> list[Object]:
-        """What the owner controls after taking in orphans that its selector matches and letting go of strangers."""
+        """What the owner controls, after orphans that its selector matches are adopted and others are released."""
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             return self.owned_by(owner)
         matches = _matcher(selector)

@@ -14,6 +14,7 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 from kubesched_sandbox.api import Api, ApiEvent
 from kubesched_sandbox.api.conditions import with_condition
+from kubesched_sandbox.api.writing import ReviewPendingError
 
 log = logging.getLogger(__name__)
 MANAGER = "kube-controller-manager"
@@ -28,6 +29,8 @@ Key = tuple[str, str]
 _FIRST_RETRY = 0.05
 _LAST_RETRY = 30.0
 _SHORTEST_REST = 0.01
+_REVIEW = 0.02
+"""Seconds after which it is looked whether webhooks have answered."""
 
 
 class Reconciler(Protocol):
@@ -46,7 +49,7 @@ T = TypeVar("T")
 
 
 class Timers(Generic[T]):
-    """Each thing is due at one time at most: the earliest that was set, unless it was replaced."""
+    """Timers by key. A key has one time at most: the earliest that was set, unless it was replaced."""
 
     def __init__(self) -> None:
         self._times: dict[T, float] = {}
@@ -103,7 +106,7 @@ class WorkQueue:
         self._dirty[key] = None
 
     def rest(self, key: Key, now: float, seconds: float) -> None:
-        """Let a key that is dear to work on gather what happens for a while, instead of working on each change."""
+        """Delay a key that is expensive to work on for a while, so that many changes are handled in one go."""
         if seconds >= _SHORTEST_REST:
             self._rests[key] = now + seconds
 
@@ -187,7 +190,10 @@ class KeyedReconciler(ABC):
 
     def _attempt(self, key: Key, now: float) -> None:
         try:
-            again = self.sync(key, now)
+            with self.api.as_controller():
+                again = self.sync(key, now)
+        except ReviewPendingError:
+            self.queue.add_at(key, now + _REVIEW)
         except ApiError as error:
             log.debug("%s of %s will be tried again: %s", type(self).__name__, "/".join(key), error)
             self.queue.failed(key, now)

@@ -1,4 +1,4 @@
-"""ReplicaSets, ReplicationControllers and StatefulSets: as many pods as asked for, alike or with names that last."""
+"""ReplicaSets, ReplicationControllers and StatefulSets: the number of pods that each asks for."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class ReplicaSets(ObjectReconciler):
 
 
 def in_order_of_deletion(pods: list[Object]) -> list[Object]:
-    """The pods that a scale down takes first come first: those that do least good where they are."""
+    """The pods in the order in which a scale-down deletes them: without a node first, then pending, unready ones."""
     beside = Counter(pod["spec"].get("nodeName") for pod in pods)
 
     def rank(pod: Object) -> tuple[object, ...]:

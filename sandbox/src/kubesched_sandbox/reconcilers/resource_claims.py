@@ -1,4 +1,4 @@
-"""ResourceClaims: made from templates for pods that ask, released and deallocated when their pods are done."""
+"""ResourceClaims: made from templates for pods, released and deallocated when their pods have ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POD, _CLAIM = "pod/", "claim/"
 
 
 class ResourceClaims(KeyedReconciler):
-    """Serves pods with claims and claims with the end of their pods; a prefix of the namespace tells the two apart."""
+    """Makes claims for pods, and releases those of ended pods; keys of pods and of claims differ by a prefix."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)

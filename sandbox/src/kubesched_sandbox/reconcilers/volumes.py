@@ -98,7 +98,7 @@ class PersistentVolumes(KeyedReconciler):
     # -- claims -------------------------------------------------------------------------------------------------------
 
     def _protect_claim(self, claim: Object) -> Object | None:
-        """Hold a claim while a pod uses it. None when letting go of it was the end of it."""
+        """Protect a claim with a finalizer while a pod uses it. None if removing the finalizer removed the claim."""
         metadata = claim["metadata"]
         finalizers = metadata.get("finalizers") or []
         if not is_terminating(claim):

@@ -1,4 +1,4 @@
-"""The scheduler inside the sandbox: the one that runs on live clusters, wired to the API by plain calls."""
+"""The sandbox's scheduler: the same that runs on live clusters, with calls to the API in place of HTTP."""
 
 from __future__ import annotations
 

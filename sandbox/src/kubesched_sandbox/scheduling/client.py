@@ -1,4 +1,4 @@
-"""What plugins and the scheduler inside read and write, as calls to the API that is in the same process."""
+"""The client of the sandbox's scheduler and its plugins: reads and writes as calls to the API in the same process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store in SQLite: tables are read into memory once, every change is written behind and committed in groups.
+"""The store in SQLite: tables are read into memory once, changes are written in a thread and committed in groups.
 
 While one commit runs in a thread, the changes that come meanwhile gather and go into the next one, so the price of a
 sync to disk is shared by everything that waited for it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.admission.limits import limit_pod
 from kubesched.admission.pods.scheduling import REQUIRED, merge_label_keys, tolerate_node_trouble
 from kubesched.admission.pods.spec import KINDS, check_pod_spec, fill_pod_spec, fill_pods_container
-from kubesched.admission.reading import fill, filled, labels_of, mapping, metadata_of, name_of, sequence, text
+from kubesched.admission.reading import ensure_mapping, fill, labels_of, mapping, metadata_of, name_of, sequence, text
 from kubesched.admission.resources import quality_of_service, request_for_the_whole
 from kubesched.admission.rules import Mistakes, Reader, Rules
 from kubesched.api.api_error import ApiError, forbidden
@@ -86,7 +86,7 @@ def _with_old_images(spec: Object, before: Object, kind: str) -> list[Object]:
 
 
 def _take_back(spec: Object, before: Object, key: str) -> None:
-    """Leave this field out of the comparison."""
+    """Set a field back to its old value, to leave it out of the comparison."""
     if key in before:
         spec[key] = before[key]
     else:
@@ -94,7 +94,7 @@ def _take_back(spec: Object, before: Object, key: str) -> None:
 
 
 def _check_tightening(spec: Object, before: Object, mistakes: Mistakes) -> None:
-    """While a pod waits for its gates, it may still become choosier about nodes."""
+    """A gated pod may still get stricter node selectors and node affinity, and nothing else."""
     wanted, old_wanted = mapping(spec, "nodeSelector"), mapping(before, "nodeSelector")
     if any(wanted.get(key) != value for key, value in old_wanted.items()):
         why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
@@ -136,7 +136,7 @@ def _only_adds(term: Object, earlier: Object) -> bool:
 # -- resizing ---------------------------------------------------------------------------------------------------------
 
 
-def resized(new: Object, old: Object, mistakes: Mistakes) -> Object:
+def apply_resize(new: Object, old: Object, mistakes: Mistakes) -> Object:
     """The old pod with the new one's amounts of cpu and memory; nothing else may differ."""
     spec, before = mapping(new, "spec"), mapping(old, "spec")
     if not _same_containers(spec, before, mistakes):
@@ -208,7 +208,7 @@ _GRACE = 30
 
 
 def _defaults(pod: Object) -> None:
-    spec = filled(pod, "spec")
+    spec = ensure_mapping(pod, "spec")
     fill_pod_spec(spec)
     fill(spec, "enableServiceLinks", True)
     host_network = spec.get("hostNetwork") is True
@@ -294,7 +294,7 @@ RULES = Rules(
     check_create=_check_create,
     check_update=check_pod_update,
     new_status=lambda pod: {"phase": "Pending", "qosClass": quality_of_service(pod["spec"])},
-    takes={"resize": resized, "ephemeralcontainers": with_ephemeral_containers},
+    takes={"resize": apply_resize, "ephemeralcontainers": with_ephemeral_containers},
     counts_generations=True,
 )
 

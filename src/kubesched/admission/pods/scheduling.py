@@ -26,7 +26,7 @@ _NODE_TROUBLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable
 
 
 def tolerate_node_trouble(spec: Object) -> None:
-    """Pods stay for a while on nodes that fell silent, unless they say otherwise."""
+    """Add the default tolerations for nodes that are not ready or unreachable, for 300 seconds."""
     given = sequence(spec, "tolerations")
     added = [
         {"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": _GIVEN_UP_AFTER}
@@ -186,7 +186,7 @@ def _mentions(selector: Object, key: str) -> int:
 
 
 def merge_label_keys(spec: Object, labels: Mapping[str, str], where: str) -> None:
-    """Label keys that a pod wants to share with its neighbours, or not, become part of the selectors."""
+    """Merge matchLabelKeys and mismatchLabelKeys, with the pod's own values, into the selectors of affinity terms."""
     affinity = mapping(spec, "affinity")
     for kind in _POD_AFFINITIES:
         for term, _ in _pod_terms(affinity, kind, where, None):

@@ -42,7 +42,7 @@ MOST_MISSES = 3
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """What all nodes of a group, and no others, have: one of some values of a label, or names that begin alike."""
+    """What the nodes of a group have in common and no other node has: values of a label, or a prefix of the name."""
 
     values: tuple[str, ...]
     label: str = ""
@@ -59,14 +59,14 @@ class Trait:
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes of which the same is said."""
+    """Nodes with the same verdict."""
 
     nodes: tuple[str, ...]
     fits: bool
     refusal: NodeRejection | None = None
     for_nominated: bool = False
     also: tuple[NodeRejection, ...] = ()
-    """What all of them have against the pod besides."""
+    """Further rejections that all of these nodes have in common."""
     trait: Trait | None = None
 
 
@@ -97,7 +97,7 @@ def _common(verdicts: Sequence[NodeVerdict]) -> tuple[NodeRejection, ...]:
 
 
 class Traits:
-    """Finds what some nodes of a cluster have in common that the others do not have."""
+    """Finds a trait that some nodes of a cluster have and the others do not."""
 
     def __init__(self, state: ClusterState, nodes: Sequence[str]) -> None:
         self._nodes: dict[str, Node] = {name: state.nodes.node(state.nodes.row_of[name]) for name in nodes}

@@ -1,4 +1,4 @@
-"""Why a pod goes where it goes, or nowhere: read from the trace that the engine left, never worked out again."""
+"""Why a pod goes where it goes, or nowhere: read from the trace of the decision, never computed a second time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class NodeRejection:
 
 @dataclass(frozen=True, slots=True)
 class NodeVerdict:
-    """Whether a node can take the pod; if not, who said so first, and who would have said so as well."""
+    """Whether the pod fits on a node; if not, the plugin that rejected it, and others that would reject it, too."""
 
     node: str
     fits: bool
@@ -70,12 +70,12 @@ class NodeScore:
 
 @dataclass(frozen=True, slots=True)
 class PreFilters:
-    """What was said before any node was looked at."""
+    """What PreFilter plugins decided before the filters ran."""
 
     skipped: tuple[str, ...] = ()
     narrowed_by: tuple[str, ...] = ()
     nodes: tuple[str, ...] | None = None
-    """The only nodes worth a look; None for all."""
+    """The only nodes that filters are asked about; None for all."""
     refusal: NodeRejection | None = None
 
 
@@ -93,9 +93,9 @@ class Explanation:
     current_node: str
     """Where the pod is now; the explanation is then of the pod as if it were pending."""
     remark: str
-    """Why no scheduler would look at this pod at all: it runs, has finished, or is being deleted."""
+    """Why no scheduler schedules this pod: it runs, has finished, or is being deleted."""
     gate: NodeRejection | None
-    """What keeps the pod from being looked at; the rest says what would happen without it."""
+    """The scheduling gates that hold the pod back; the other fields say what would happen without them."""
     nominated: bool
     """Whether the pod was nominated to the winner before, so that scores did not matter."""
     pre_filters: PreFilters
@@ -116,7 +116,7 @@ class Explanation:
 
 
 class Cause(NamedTuple):
-    """Why pods wait: a title, the plugins that say so, and what is wrong with how many nodes."""
+    """Why pods wait: a title, the plugins that reject them, and each reason with its number of nodes."""
 
     title: str
     """In the words of the pod's condition (`main_reason`)."""
@@ -126,15 +126,15 @@ class Cause(NamedTuple):
     pod_group: str = ""
     """The group whose pods wait together, whatever each of them lacks."""
     workload: str = ""
-    """Whose pods they are; pods that nobody manages go by their namespace."""
+    """The workload of the pods; for pods without an owner, their namespace."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same for pods that are shown together, on the command line and on the page: a workload's, by title."""
+        """Pods with equal keys are shown together by the command and the page: those of a workload, by title."""
         return (self.pod_group, "") if self.pod_group else (self.workload, self.title)
 
     def of_workload(self, pod: Pod) -> Cause:
-        """The same, said of the workload of a pod."""
+        """This cause, with the pod's workload."""
         managed = pod.metadata.controller is not None
         return self._replace(workload=workload_of(pod) if managed else pod.namespace)
 
@@ -163,7 +163,7 @@ def explain_pod(cluster: ClusterModel, pod: Pod) -> Explanation:
 def decide(cluster: ClusterModel, pod: Pod) -> tuple[DecisionView, Status | None]:
     """The decision for any pod, and its gate. A pod that has a node is taken off it first."""
     if pod.spec.node_name or pod.is_finished:
-        pod = cluster.taken_off_its_node(pod)
+        pod = cluster.take_off_node(pod)
     gate = cluster.engine.pre_enqueue(pod)
     decision = cluster.engine.decide(pod, explain=True)
     return DecisionView(decision, cluster.profiles[decision.profile]), gate
@@ -214,7 +214,7 @@ def _pre_filters(view: DecisionView) -> PreFilters:
 
 
 def _verdicts(view: DecisionView) -> Iterator[NodeVerdict]:
-    """By name. Rows of which all filters say the same share a verdict, but for the name."""
+    """A verdict per node, by name. Rows with the same answer of every filter share all of it but the name."""
     if view.outcome is None and view.rejected_whole is None:
         return
     rows = np.flatnonzero(view.live).tolist()

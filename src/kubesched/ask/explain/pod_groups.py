@@ -1,4 +1,4 @@
-"""The answer about a pod group: how many of its pods fit where, what the first that does not lacks, what would help."""
+"""Explains a pod group: how many of its pods fit in each placement, what the next one lacks, what would help."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class GroupPlacement:
     first_without: str
     """The first pod that finds none; empty if all do."""
     why: str
-    """What is in its way on the node that comes closest."""
+    """What that pod lacks on its nearest miss."""
     lacking: tuple[MissingResource, ...] = ()
-    """What all nodes of it together have too little of, for as many pods as the group needs."""
+    """Resources of which all nodes of the placement together have too little for the pods that the group needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class GroupExplanation:
     message: str
     """Why it is not scheduled."""
     needed: int
-    """So many of its pods must have nodes for it to be worth running."""
+    """`minCount` of a gang: with fewer pods on nodes, none of them runs."""
     running: int
     """Pods of it that have nodes already."""
     waiting: int
@@ -127,7 +127,7 @@ class _Group:
         )
 
     def _outcome(self) -> tuple[str, str, tuple[str, ...]]:
-        """What comes of it, why, and who has to leave for it."""
+        """The outcome for the group, its message, and the victims of group preemption."""
         for pod in self._pods:
             gate = self._cluster.engine.pre_enqueue(pod)
             if gate is not None:
@@ -151,7 +151,7 @@ class _Group:
         return [Member(pod) for pod in self._pods]
 
     def _try(self) -> PlacingResult:
-        """What comes of placing the group as things are; it is undone."""
+        """The decision for the whole group; the cluster is the same afterwards."""
         placed = self._profile.place(self._group, self._members())
         self._profile.placer.undo(placed)
         return placed
@@ -173,7 +173,7 @@ class _Group:
         return GroupPlacement(placement.name, len(placement.rows), len(fitting), first, why, lacking)
 
     def _why_not(self, pods: Sequence[Pod], placement: CandidatePlacement) -> tuple[str, tuple[MissingResource, ...]]:
-        """What is in the way of the first of them, now that others of the group have their places; and of all."""
+        """Why the first of these pods finds no node beside the placed members; and what all of them lack together."""
         view, _ = decide(self._cluster, replace(pods[0], spec=replace(pods[0].spec, preemption_policy="Never")))
         within = np.zeros(len(view.live), dtype=np.bool_)
         within[placement.rows] = True

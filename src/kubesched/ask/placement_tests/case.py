@@ -84,7 +84,7 @@ class Expectation(Record, frozen=True):
     pending: bool | str | None = None
     """With a text: what the reason has to contain."""
     preempts_only: Labels | None = None
-    """The labels of pods that may be evicted for these. Without any label, nobody may."""
+    """The labels of pods that may be evicted for these. Without any label, no pod may."""
     fits: Positive | None = None
     survives_loss_of: str | None = None
 

@@ -50,7 +50,7 @@ class ScheduledCluster:
 
     def pods(self, expectation: Expectation) -> dict[str, tuple[Pod, str]]:
         """The pods that are meant, by name, with the reasons of those that wait."""
-        return {key: found for key, found in self.outcome.pods.items() if is_meant(found[0], expectation)}
+        return {key: found for key, found in self.outcome.pods.items() if selects(found[0], expectation)}
 
     def node(self, pod: Pod) -> Node:
         return self.outcome.nodes[pod.spec.node_name]
@@ -60,7 +60,7 @@ class ScheduledCluster:
         return ClusterModel(self.outcome.settled, self.settings, seed=self.seed, plugins=self.plugins)
 
 
-def is_meant(pod: Pod, expectation: Expectation) -> bool:
+def selects(pod: Pod, expectation: Expectation) -> bool:
     return (
         expectation.pods.items() <= pod.metadata.labels.items()
         and expectation.namespace in ("", pod.namespace)
@@ -81,7 +81,7 @@ class _Checker:
         self._it = expectation
         self._pods = found.pods(expectation)
         self._placed = {key: pod for key, (pod, _) in self._pods.items() if pod.spec.node_name}
-        self._meant = meant(expectation)
+        self._meant = describe_pods(expectation)
 
     def checks(self) -> Iterator[Check]:
         it = self._it
@@ -188,7 +188,7 @@ class _Checker:
                 pod = known.get(victim)
                 if not labels or pod is None or not labels.items() <= pod.metadata.labels.items():
                     problems.append(f"{eviction.preemptor} evicts {victim} from {eviction.node}")
-        return self._check(f"evict only pods with {_labels(labels)}" if labels else "evict nobody", problems)
+        return self._check(f"evict only pods with {_labels(labels)}" if labels else "evict no pod", problems)
 
     def _fits(self, times: int) -> Check:
         pod = next(iter(self._pods.values()))[0]
@@ -217,7 +217,7 @@ class _Checker:
         return self._check(f"survive the loss of any {key}", problems)
 
 
-def meant(expectation: Expectation) -> str:
+def describe_pods(expectation: Expectation) -> str:
     """Which pods an expectation is about, in words."""
     parts = [f"pods with {_labels(expectation.pods)}" if expectation.pods else "pods"]
     if expectation.name:

@@ -17,7 +17,7 @@ from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.registry import Registry
 from kubesched.simulate.cluster import ClusterModel, waits
 from kubesched.simulate.nodes import leaves
-from kubesched.simulate.placement import chosen_eviction, decided
+from kubesched.simulate.placement import chosen_eviction, decide_on
 
 MOST_NODES = 10
 """Of equally good nodes so many are named."""
@@ -48,8 +48,9 @@ class Fate:
         if self.nodes:
             more = self.ties - min(self.ties, _SHOWN)
             return " or ".join(self.nodes[:_SHOWN]) + (f" or {more} more" if more else "")
-        evicts = f" Evicts {listed(self.victims, _SHOWN)} on {self.evicting_on}." if self.evicting_on else ""
-        return f"{self.message or self.outcome}{evicts}"
+        said = self.message or self.outcome
+        evicts = f"Evicts {listed(self.victims, _SHOWN)} on {self.evicting_on}." if self.evicting_on else ""
+        return f"{said.removesuffix('.')}. {evicts}" if evicts else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,10 @@ class ReleaseModel:
         """What becomes of the first pod of a class."""
         pod = self.cluster.pods[pods.pods[0]]
         if not pods.is_placed:
-            return self._fate(decided(self.cluster, pod))
+            return self._fate(decide_on(self.cluster, pod))
         with Trial(self.cluster) as trial:
-            # What would be said of the pod if it had no node, nobody sees.
-            return dataclasses.replace(self._fate(decided(self.cluster, trial.take_off(pod))), message="")
+            # A placed pod has no condition with the message, so messages do not differ for anybody.
+            return dataclasses.replace(self._fate(decide_on(self.cluster, trial.take_off(pod))), message="")
 
     def _fate(self, decision: Decision) -> Fate:
         state, scores = self.cluster.state, decision.trace.scores

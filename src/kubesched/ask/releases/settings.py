@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,17 @@ class SettingChange:
     before: str
     """Empty where there is none. Of a gate: `off (alpha)`, `on, locked (GA)`."""
     after: str
+
+
+def usable_gates(given: Mapping[str, bool], release: Release) -> tuple[dict[str, bool], list[str]]:
+    """The gates that a release has and lets be set that way, and a line for each of the others."""
+    known = gates_of(release)
+    usable = {
+        name: value
+        for name, value in given.items()
+        if name in known and not (known[name].locked and known[name].default != value)
+    }
+    return usable, [f"{release.name}: the feature gate {name} cannot be set" for name in given if name not in usable]
 
 
 def gate_changes(before: Release, after: Release, given: Iterable[str] = ()) -> Iterator[SettingChange]:

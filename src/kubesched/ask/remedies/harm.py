@@ -1,4 +1,4 @@
-"""What a remedy costs and whom it touches; and which evictions would do more harm than good."""
+"""What a remedy costs and which objects it touches; and which evictions are never proposed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ends_by_itself(pod: Pod) -> bool:
 
 
 class EvictionRules:
-    """Whom it makes sense to evict for a pod: nobody whom a budget protects, or who goes before it in the queue."""
+    """Which pods may be evicted for a pod: none that a budget protects, or that comes before it in the queue."""
 
     def __init__(self, cluster: ClusterModel, pod: Pod) -> None:
         self._pod = pod

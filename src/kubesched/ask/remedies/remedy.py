@@ -71,9 +71,9 @@ class Remedy:
     """Where the pod would go."""
     changes: tuple[ObjectChange, ...]
     cost: str = ""
-    """What else comes of it, in sentences."""
+    """Side effects of the change, in sentences."""
     touches: tuple[str, ...] = ()
-    """Whom it touches: `Node n1`, `workload shop/web`, `Pod shop/db-0`."""
+    """The objects that change or go: `Node n1`, `workload shop/web`, `Pod shop/db-0`."""
 
     @property
     def text(self) -> str:
@@ -93,9 +93,9 @@ class Remedies:
     pod: str
     found: tuple[Remedy, ...]
     tried: int
-    """How many changed clusters the engine was asked about."""
+    """How many trials the engine decided."""
     exhaustive: bool
-    """Whether every change that was thought of could be tried, so that an empty answer means that none helps."""
+    """Whether every proposal was tried, so that an empty answer means that none helps."""
 
 
 def changes_of(edits: Iterable[ObjectEdit]) -> tuple[Change[KubeObject], ...]:
@@ -171,7 +171,7 @@ def _escape(key: str) -> str:
 
 
 class TrialOutcome(NamedTuple):
-    """What came of a trial."""
+    """The outcome of a trial."""
 
     node: str
     """Where the pod would go; empty if nowhere."""

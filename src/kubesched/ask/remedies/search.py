@@ -41,7 +41,7 @@ MOST_PAIRS = 5
 
 
 def trials_for(nodes: int) -> int:
-    """How many changed clusters may be looked at: by and by fewer the larger the cluster, so that time is bounded."""
+    """How many trials one search may make: fewer in a larger cluster, so that its time is bounded."""
     return 100 + 1_500_000 // max(nodes, 1000)
 
 
@@ -90,7 +90,7 @@ class _Search:
         found = list(self._preemption(view))
         proposals, outcomes = self._singles(view)
         helping = [i for i, outcome in enumerate(outcomes) if outcome.node]
-        if found:  # whom to evict is the scheduler's choice then
+        if found:  # preemption chooses its victims itself
             helping = [i for i in helping if proposals[i].kind is not RemedyKind.EVICT]
         found += self._tuned_singles([proposals[i] for i in helping])
         if not helping and not found:
@@ -219,7 +219,7 @@ class _Search:
         return self._on_new_node(proposals[i], outcomes[i], other) or self._on_new_node(proposals[j], outcomes[j], one)
 
     def _on_new_node(self, proposal: RemedyProposal, outcome: TrialOutcome, others: Int64) -> bool:
-        """A new node is to the other change what the node is that it is like."""
+        """On the row of a new node, a change of the node that it is copied from has the same effect."""
         if not isinstance(proposal, NewNodeProposal):
             return False
         like = self._trials.state.nodes.row_of[proposal.like]

@@ -1,4 +1,4 @@
-"""A cluster under other names: every decision about it stays the same, and nobody can tell whose it is.
+"""Anonymizes a cluster: names are replaced, and every decision about it stays the same.
 
 Which field holds what is a table by the names of fields. A field that could hold text and is not in it is an error, so
 a new one cannot slip through.
@@ -178,7 +178,7 @@ _ELSEWHERE: dict[tuple[str, str], Rule] = {
 
 
 class UnknownFieldError(TypeError):
-    """A field that may hold text, of which nobody has said what to do with it."""
+    """A field that may hold text, and for which the table of rules has no entry."""
 
 
 @cache
@@ -273,7 +273,7 @@ class Anonymizer:
         return self.other(value) if isinstance(value, Record) else value
 
 
-def anonymized(reading: ClusterReading, anonymizer: Anonymizer | None = None) -> ClusterReading:
+def anonymize_cluster(reading: ClusterReading, anonymizer: Anonymizer | None = None) -> ClusterReading:
     """The same cluster under other names. Custom resources are left out: what is in them, only their plugins know."""
     with_names = anonymizer or Anonymizer()
     settings = _settings(reading.configuration, reading.server_version)

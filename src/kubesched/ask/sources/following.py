@@ -42,7 +42,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class ClusterAge:
-    """What an answer rests on."""
+    """How old the view of the cluster is on which an answer is based."""
 
     origin: str
     source: Literal["watch", "files"]

@@ -30,7 +30,7 @@ from kubesched.simulate.kinds import kinds_read
 
 SCHEDULER_NAMESPACE = "kube-system"
 SCHEDULER_SELECTORS = ("component=kube-scheduler", "app.kubernetes.io/name=kubesched")
-"""How the pods of schedulers are known: as kubeadm labels those of kube-scheduler, and as our manifests do."""
+"""Label selectors of scheduler pods: those of kubeadm for kube-scheduler, and those of our manifests."""
 SCHEDULER_PORT = 10259
 PATIENCE = 5.0
 """Seconds for each question: a scheduler that listens on loopback alone cannot be reached, and that is common."""
@@ -263,7 +263,7 @@ def _resources(names: Iterable[str]) -> dict[str, Resource]:
 
 
 async def _version_of(client: Client) -> str:
-    """What the server calls itself, where it says so."""
+    """The gitVersion of the API server; empty if /version cannot be read."""
     try:
         return await server_version(client)
     except ApiStatusError:

@@ -1,4 +1,4 @@
-"""Other words for the words of a cluster: each stands for one, in the same order, and says nothing about it.
+"""Replaces the names of a cluster: each by one other, in the same sort order, that says nothing about the original.
 
 Words are numbered in the order in which they sort, so whatever goes by the order of names, such as a draw among equals,
 goes the same way afterwards. A digest would not keep the order, and of a common name anyone could guess it.

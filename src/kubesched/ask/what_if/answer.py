@@ -66,7 +66,7 @@ class Moved:
     is_new: bool = False
     """Whether it is there only because of the changes."""
     unmanaged: bool = False
-    """Whether it runs and has no owner, so that nobody would make it anew once it is gone."""
+    """Whether it runs and has no owner: no controller would recreate it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class WhatIfAnswer:
     """Pods that have a node only because of the changes: those that waited, and new ones."""
     waiting: tuple[PodLeftWaiting, ...]
     gone: tuple[str, ...]
-    """Pods that are there no longer, and that nobody makes anew."""
+    """Pods that are deleted, and that no controller recreates."""
     interrupted: tuple[str, ...]
     """Pods of Jobs that run, and lose their node: what they have done so far is lost."""
     evictions: tuple[Preempted, ...]

@@ -57,7 +57,7 @@ Check = Callable[[str], list[str]]
 
 
 def _spell(pattern: str, longest: int, words: str, *, prefix: bool = False) -> Check:
-    """A check by regular expression and length; a prefix may end where more is to come."""
+    """A check by regular expression and length; a prefix, as of generateName, may end with a dash."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> list[str]:

@@ -61,7 +61,7 @@ class NodeAffinityAdvice(AdvicePlugin):
 
 
 def _unknown(cycle: Cycle, labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, list[str]]]:
-    """Those of the labels that no node has, with the values that there are, the nearest in spelling first."""
+    """The labels that no node has, with the values that nodes have, the nearest in spelling first."""
     table = cycle.state.nodes
     for key, value in labels:
         known = [each for each in table.label(key).values.values if each is not None] if table.has_label(key) else []

@@ -37,7 +37,7 @@ class RowCosts:
         """The row, if any, whose entry holds only for the pod that asked last: it is nominated there."""
         self._known: Bool = np.zeros(size, dtype=np.bool_)
         self._why: Int32 = np.zeros(size, dtype=np.int32)
-        """0 for candidates, -1 where nobody need leave, else the index of a status."""
+        """0 for candidates, -1 where no pod need leave, else the index of a status."""
         self._costs: Float = np.zeros((5, size), dtype=np.float64)
         """Whole numbers, too small to be rounded, and times."""
         self._victims: Int32 = np.full((4, size), -1, dtype=np.int32)
@@ -58,7 +58,7 @@ class RowCosts:
         return unknown
 
     def write(self, rows: Rows, failures: list[tuple[Status, Rows]], victims: Victims) -> None:
-        """What was found out about some rows: why not, and who must leave the others."""
+        """Store results of some rows: the status of those without a candidate, the victims of the others."""
         self._known[rows] = True
         self._why[rows] = _NOT_NEEDED
         for status, failed in failures:

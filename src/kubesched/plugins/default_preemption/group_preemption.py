@@ -169,7 +169,7 @@ def units_below(priority: int, preemptor: PodGroup, state: ClusterState) -> list
 def split_by_budgets(
     units: Sequence[VictimUnit], budgets: EvictionBudgets
 ) -> tuple[list[VictimUnit], list[VictimUnit]]:
-    """Those whose going would break a disruption budget, if all went in this order; and the others."""
+    """The units whose eviction would break a disruption budget, if all were evicted in this order; and the others."""
     breaking_pods, _ = budgets.split([pod for unit in units for pod in unit.pods])
     breaking = {pod.pod.identity for pod in breaking_pods}
     harmful = [unit for unit in units if any(pod.pod.identity in breaking for pod in unit.pods)]

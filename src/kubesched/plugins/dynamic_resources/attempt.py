@@ -66,7 +66,7 @@ class ClaimAttempt:
     mappings: tuple[ExtendedResourceRequest, ...] = ()
     """Which request of the claim for extended resources serves which container."""
     writes: list[ClaimWrite] = field(default_factory=list)
-    """What is to be written because the attempt failed."""
+    """Writes to claims that are due if the attempt fails."""
 
     @property
     def extended_claim(self) -> ResourceClaim | None:

@@ -77,7 +77,7 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
 
 
 def request_rejection(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
-    """What is missing for a request to be looked at at all."""
+    """Why no devices can be searched for a request: an unknown type, or a missing DeviceClass. None if they can."""
     asked = [(request.name, request.exactly)] if request.exactly is not None else []
     asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
     if not asked:

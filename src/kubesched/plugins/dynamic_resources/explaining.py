@@ -48,7 +48,7 @@ class RequestDevices:
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """What was considered on one node."""
+    """The devices that were considered on one node."""
 
     node: str
     found: bool
@@ -85,7 +85,7 @@ class ExplainedClaims(ExplainPlugin, DeviceAdvice):
 
 def explain_claims(attempt: ClaimAttempt, state: ClusterState, winner: str, outcome: FilterOutcome) -> Details:
     """What devices were considered for the claims of a pod: on the winner, then on nodes that lack nothing else, by
-    name. What there is on a node that the pod does not want helps nobody."""
+    name. Devices of a node that the pod does not ask for are left out."""
     view, nodes = state.companion(ClusterDevices), state.nodes
 
     def others(name: str) -> int:
@@ -135,7 +135,7 @@ def _section(found: NodeDevices) -> Section:
 def explain_devices(
     attempt: ClaimAttempt, view: ClusterDevices, row: int, node_name: str, holders: Holders
 ) -> NodeDevices:
-    """What was considered on a row. The attempt must have been searched for."""
+    """The devices that were considered on a row. The devices of the attempt must have been searched for."""
     variant, inventory = attempt.variant_at(row), view.inventories.of(row)
     notes = [*_pools(inventory), *_allocated(attempt, row)]
     if variant.answer is None:

@@ -1,4 +1,4 @@
-"""No node fits: claims that keep pods from nodes give back their devices, if nobody uses them."""
+"""PostFilter of DynamicResources: deallocates claims that keep the pod from nodes and that no pod uses."""
 
 from __future__ import annotations
 

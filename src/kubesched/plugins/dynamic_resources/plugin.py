@@ -322,7 +322,7 @@ class DynamicResources(
         return allocations(devices, inventory, state.nodes.names[row], variant.claims, class_of, release, attempt)
 
     def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
-        """What was set aside is free again; what was written already is to be taken back."""
+        """Free the devices that were set aside; a reservation that was written already is to be undone."""
         attempt = cycle.find(NOTES)
         if attempt is None:
             return

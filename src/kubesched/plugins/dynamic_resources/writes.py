@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.api.device_claims import FINALIZER, AllocationResult, ConsumerReference, ResourceClaim
-from kubesched.api.merge_patch import merged, patch_between
+from kubesched.api.merge_patch import apply_merge_patch, patch_between
 from kubesched.framework.client import ClientError, ClusterClient, Json
 
 _KIND = "ResourceClaim"
@@ -38,7 +38,7 @@ class ReserveClaim:
     is_shared: bool = False
     """Whether another pod that shares the claim may have written the same allocation already."""
     beside: Collection[ConsumerReference] = ()
-    """Others who wait to be written into the claim, as they are when it is written."""
+    """Further consumers that wait for this claim: those there are when it is written are written, too."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json
 def applied(write: ReserveClaim | UnreserveClaim | DeallocateClaim, claim: ResourceClaim) -> ResourceClaim:
     """The same for a claim at hand, where there is no API to go through."""
     plain = msgspec.to_builtins(claim)
-    return msgspec.convert(changed(write, merged(plain, finalizer_patch(write, plain) or {})), ResourceClaim)
+    return msgspec.convert(changed(write, apply_merge_patch(plain, finalizer_patch(write, plain) or {})), ResourceClaim)
 
 
 def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> None:

@@ -74,7 +74,7 @@ def all_of(terms: Iterable[Term], state: ClusterState) -> PodQuery:
 
 
 def by_topology(terms: Iterable[Term], cycle: Cycle) -> dict[str, list[WeightedSelector]]:
-    """What terms want, by their topology key; keys that no node has are left out, for nobody is near or far there.
+    """What terms want, by their topology key; keys that no node has are left out, as no pod can be near or far by them.
 
     Preferred terms count for their weight, against the pod if it is anti-affinity; required ones count once.
     """

@@ -62,7 +62,7 @@ class Allocation:
         return cycle.shared_facts.derived_at(cycle.state.nodes.resources_version, self._make, cycle)
 
     def use(self, nodes: Nodes, request: ScoredRequest) -> ResourceUse:
-        """What is in use without the pod, and what is offered."""
+        """The resources in use without the pod, and those offered."""
         ids = request.resource_ids
         used = nodes.scoring_requested_of(ids) if self._defaults else nodes.requested_of(ids)
         offered = nodes.allocatable_of(ids)
@@ -80,7 +80,7 @@ class Allocation:
         return any(is_served(name, cycle.state) for _, name in request.extended)
 
     def used_at(self, totals: NodeTotals) -> list[int]:
-        """What is in use on one node without the pod, by the id of the resource."""
+        """The amounts in use on one node without the pod, by the id of the resource."""
         return totals.scoring_requested if self._defaults else totals.requested
 
     def _request(self, cycle: Cycle) -> ScoredRequest:

@@ -227,7 +227,7 @@ class NodeResourcesFit(
         return is_countable(resource) and not self._is_ignored(resource)
 
     def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
-        """What is missing on nodes where nothing else is in the way: more room elsewhere would not help the pod."""
+        """The resources missing on nodes that no other plugin rejects: more room elsewhere would not help the pod."""
         request = cycle.find(_REQUEST)
         if node or request is None:
             return Details()
@@ -292,7 +292,7 @@ class Shortage:
     """How much is left on the node that has most of it, among those with too little."""
     node: str
     nodes: int
-    """How many have too little."""
+    """How many have too little, and would fit otherwise."""
 
 
 def details_of(shortages: Iterable[Shortage]) -> Details:
@@ -301,8 +301,8 @@ def details_of(shortages: Iterable[Shortage]) -> Details:
     rows = tuple(
         (short.resource, str(short.nodes), short.asked, f"{short.most_left} on {short.node}") for short in found
     )
-    columns = ("Too little", "Nodes", "Asked for", "Most that is left")
-    return Details((Section(columns=columns, rows=rows, right=("Nodes", "Asked for")),) if rows else (), found)
+    columns = ("Too little", "Otherwise fitting nodes", "Asked for", "Most that is left")
+    return Details((Section(columns=columns, rows=rows, right=columns[1:3]),) if rows else (), found)
 
 
 def shortage_of(resource: str, asked: int, nodes: list[NodeView]) -> Shortage:

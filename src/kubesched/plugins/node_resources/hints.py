@@ -16,7 +16,6 @@ from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.plugins.shared.devices.extended_resources import is_served
 from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for, waits_for_pods
 from kubesched.state.cluster import ClusterState
-from kubesched.state.facts import PodFacts
 
 T = TypeVar("T")
 
@@ -117,12 +116,13 @@ def _wanted_of_pods(source: tuple[Pod, ClusterState]) -> Amounts:
 
 
 def _wanted_of_nodes(pod: Pod, state: ClusterState) -> Amounts:
-    facts = state.facts(pod).without_node_names
-    return facts.derived(_amounts_above_zero, facts)
+    return state.facts(pod).without_node_names.derived(_desired, (pod, state))
 
 
-def _amounts_above_zero(facts: PodFacts) -> Amounts:
-    return {**{name: amount for name, amount, _ in facts.amounts if amount > 0}, PODS: 1}
+def _desired(source: tuple[Pod, ClusterState]) -> Amounts:
+    """Of a pod that has no node yet a resize does not count, whatever its status says."""
+    pod, state = source
+    return {**_counted(pod_requests(pod, pod_level=state.features.pod_level_resources)), PODS: 1}
 
 
 def _placed(pod: Pod, state: ClusterState) -> Amounts:

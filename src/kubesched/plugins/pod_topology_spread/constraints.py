@@ -48,11 +48,11 @@ class SpreadConstraints:
         self._actions_by_default = {constraint.when_unsatisfiable for constraint in self._defaults}
 
     def hard(self, cycle: Cycle) -> tuple[SpreadConstraint, ...]:
-        """Those that no node may violate."""
+        """The constraints that filter nodes: `DoNotSchedule`."""
         return self._of(cycle, "DoNotSchedule")
 
     def soft(self, cycle: Cycle) -> tuple[SpreadConstraint, ...]:
-        """Those that make a node less attractive."""
+        """The constraints that only score nodes: `ScheduleAnyway`."""
         return self._of(cycle, "ScheduleAnyway")
 
     def _of(self, cycle: Cycle, action: str) -> tuple[SpreadConstraint, ...]:

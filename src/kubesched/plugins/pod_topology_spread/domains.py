@@ -107,7 +107,7 @@ class EligibleNodes:
 
 
 class CachedNodes(NamedTuple):
-    """What was found out for one equivalence class, and for what."""
+    """The nodes that count for one equivalence class, and the version of the cluster for which they hold."""
 
     version: int
     constraints: tuple[SpreadConstraint, ...]

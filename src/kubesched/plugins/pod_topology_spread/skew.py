@@ -24,7 +24,7 @@ class SpreadDomain:
 
     domain: str
     pods: int
-    """Those that the constraint counts."""
+    """The pods that the constraint counts."""
     remark: str
     """What keeps all of its nodes from taking the pod, though its pods count."""
 

@@ -10,7 +10,7 @@ from kubesched.api.well_known import BIND_COMPLETED, STORAGE_CLASS
 
 
 class ClaimUse(NamedTuple):
-    """A claim behind a volume of a pod. That of an ephemeral volume is made for this pod and must belong to it."""
+    """A claim behind a volume of a pod. The claim of an ephemeral volume is made for this pod and must belong to it."""
 
     name: str
     is_ephemeral: bool

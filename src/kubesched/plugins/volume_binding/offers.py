@@ -37,7 +37,7 @@ class AssumedObjects(Generic[K]):
         return None if stored is None else self.current(stored)
 
     def current(self, stored: K) -> K:
-        """What is assumed of an object from the store, unless the store has a newer version of it."""
+        """The assumed version of a stored object, unless the store has a newer one."""
         self.expire()
         return self._assumed.get(stored.key, stored)
 
@@ -142,7 +142,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.by_label: dict[str, dict[str, list[Offer]]] = {}
-        """Those that can be reached from nodes with one of a list of values of one label: label -> value -> offers."""
+        """Offers for nodes with one of some values of one label: label -> value -> offers."""
         self.others: list[Offer] = []
 
     def put(self, offer: Offer) -> None:

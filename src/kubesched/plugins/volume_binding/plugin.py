@@ -178,7 +178,7 @@ class VolumeBinding(
         return None
 
     def writes(self, cycle: Cycle) -> VolumeWrites | None:
-        """What was set aside for the pod and must be written before it is bound; None if it needs nothing."""
+        """The claims and volumes that Reserve assumed and that PreBind writes; None if there are none."""
         return cycle.find(RESERVED)
 
     def _find(self, cycle: Cycle, nodes: Nodes) -> VolumeFindings:

@@ -67,11 +67,9 @@ async def bind_volumes(
     awaited = _awaited(writes)
 
     def are_bound() -> bool:
-        if all(_is_bound(key, writes.node_name, asked, state.objects) for key, asked in awaited.items()):
-            return True
-        if state.placed(pod) is None:  # deleted meanwhile, and forgotten
-            raise ClientError(NOT_FOUND, f'pods "{pod.name}" not found')
-        return False
+        if state.placed(pod) is None:  # deleted or finished meanwhile, and forgotten
+            raise ClientError(NOT_FOUND, f'binding volumes: pod does not exist any more: pod "{pod.name}" not found')
+        return all(_is_bound(key, writes.node_name, asked, state.objects) for key, asked in awaited.items())
 
     def claims_and_volumes() -> Iterator[tuple[type[KubeObject], str]]:
         for namespace, name in awaited:

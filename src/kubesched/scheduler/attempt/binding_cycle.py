@@ -194,7 +194,7 @@ def _refusal(point: str, plugin: Plugin, status: Status) -> Status:
 
 @dataclass(slots=True)
 class PreBindWork:
-    """What is being done for one pod, by which plugin, and why it was stopped, if it was."""
+    """The PreBind of one pod: its task, the plugin at work, and why it was stopped, if it was."""
 
     task: asyncio.Task[None]
     plugin: str

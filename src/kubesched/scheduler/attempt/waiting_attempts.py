@@ -18,7 +18,7 @@ from kubesched.scheduler.attempt.attempt import Paused
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
 
 AT_MOST = 16
-"""So many pods wait for extenders at a time: a pod of higher priority that comes meanwhile gets its turn after them."""
+"""The number of pods that may wait for extenders at a time; a pod of higher priority that comes later is after them."""
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ class Placing(NamedTuple):
     feasible: int
     score: int
     among: int
-    """So many nodes were equally good."""
+    """The number of equally good nodes."""
 
 
 def facts_of(decision: Decision) -> Placing:

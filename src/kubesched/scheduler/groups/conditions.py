@@ -49,7 +49,7 @@ class GroupConditions:
             return
 
     def _conditions(self, group: PodGroup, status: Status | None) -> list[dict[str, Any]] | None:
-        """All conditions as they should be; None if they are so already. What was scheduled once stays so."""
+        """All conditions as they should be; None if they are so already, or the group was scheduled once."""
         name = "PodGroupScheduled" if group.is_alpha else "PodGroupInitiallyScheduled"
         known = next((condition for condition in group.status.conditions if condition.type == name), None)
         if known is not None and known.status == "True":

@@ -57,7 +57,7 @@ class GroupAttempt:
     attempts: list[Attempt]
     state: Popped | Asking | Paused | GroupDecided = POPPED
     draws: list[int] = field(default_factory=list)
-    """What was drawn among equals, in order."""
+    """The draws among equally good nodes, in order."""
     spent: float = 0.0
     """Seconds that deciding has taken in earlier turns, if it has taken long."""
     seconds: float = 0.0
@@ -70,7 +70,7 @@ class GroupAttempt:
         return [attempt.answers for attempt in self.attempts if attempt.answers is not None]
 
     def open_attempts(self) -> list[Attempt]:
-        """Those that are to be decided: all but the ones that were left out, in this turn or an earlier one."""
+        """The attempts that are to be decided: all that were not left out, in this turn or an earlier one."""
         return [attempt for attempt in self.attempts if attempt not in self.left_out]
 
 

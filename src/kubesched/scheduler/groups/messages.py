@@ -1,4 +1,4 @@
-"""What is said about a group and its pods, in the words of the release whose API server has the group."""
+"""Messages about a group and its pods, in the words of the release whose API server has the group."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def broken_by(other: Status) -> Status:
 
 
 def mistake_in(group: PodGroup, pods: list[Pod], scheduled: Iterable[Pod], features: Features) -> Status | None:
-    """What is wrong with a group as it is made: its pods contradict each other, or the group."""
+    """The mistake in a group: its pods contradict each other, or the group. None if there is none."""
     everyone = [*pods, *scheduled]
     first = everyone[0]
     for pod in everyone:

@@ -38,7 +38,7 @@ class Member:
 
 @dataclass(slots=True, eq=False)
 class PlacingResult:
-    """What came of placing a group: a decision for each pod that was looked at, and whether the group is feasible."""
+    """The outcome of placing a group: a decision for each pod that was tried, and whether the group is feasible."""
 
     placement: CandidatePlacement | None
     status: Status | None = None

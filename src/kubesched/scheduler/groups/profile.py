@@ -149,7 +149,7 @@ class GroupProfile:
         )
 
     def still_feasible(self, group: PodGroup, placed: PlacingResult) -> Status | None:
-        """What is wrong with the group without the pods that were refused."""
+        """Why the group is not feasible without the pods that Reserve or Permit refused; None if it is."""
         return self.placer.without_refused(group, placed)
 
     def post_filter(

@@ -60,7 +60,7 @@ class QueuedPodGroup(QueueEntry):
 
     @property
     def gating_plugin(self) -> str:
-        """That of the last gated member: what that one waits for wakes the group."""
+        """The gating plugin of the last gated member: the events of this plugin wake the group."""
         last = self._last_gated
         return "" if last is None else last.gating_plugin
 

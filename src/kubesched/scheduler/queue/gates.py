@@ -61,7 +61,7 @@ class Gates:
     def passing(
         self, waiting: Mapping[str, QueuedEntity], event: ClusterEvent, recheck: Recheck | None
     ) -> list[QueuedEntity]:
-        """Those of the entities that the gates which held them back last let pass, if any did.
+        """The entities that the gate which held them back last now lets pass, or that had no such gate.
 
         The others stay where they are. With `recheck`, all have the same gate, and if that names the pods to recheck,
         only those are asked about.

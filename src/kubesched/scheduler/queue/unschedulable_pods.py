@@ -124,7 +124,7 @@ class UnschedulablePods:
 
 
 def subjects(change: Change[Any], entities: Mapping[str, QueuedEntity]) -> dict[str, QueuedEntity]:
-    """Those of the entities, by key, that a change is about."""
+    """The entities, by key, that a change is about."""
     return {
         obj.key: entity
         for obj in change

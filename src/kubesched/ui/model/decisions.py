@@ -20,7 +20,7 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.simulate.cluster import waits
 
 _IN_DETAIL = 8
-"""One of so many attempts is measured plugin by plugin, while somebody looks."""
+"""One of so many attempts is measured plugin by plugin, while a page is open."""
 REMEMBERED = 2_000
 _PREEMPTIONS = 500
 _PODS = 20_000
@@ -169,7 +169,7 @@ class EntryLog:
 
 
 class DecisionLog(EntryLog, SchedulerListener):
-    """Listens to a scheduler. It measures only while somebody looks: until then attempts cost it a line each."""
+    """Listens to a scheduler. It measures only while a page is open: until then it notes one line per attempt."""
 
     def __init__(self, clock: Callable[[], float], stopwatch: Callable[[], float] | None = time.perf_counter) -> None:
         """Without a stopwatch nothing is measured: where attempts are repeated, how long they take says nothing."""
@@ -190,7 +190,7 @@ class DecisionLog(EntryLog, SchedulerListener):
         seconds = None if watch is None else self._measure(watch)
         decision, failure = state.decision, state.failure
         if failure is None:
-            # The usual end, of which a busy scheduler has thousands a second: noted as it is, for whoever asks.
+            # The usual end, of which a busy scheduler has thousands a second: noted as it is.
             assert decision is not None
             pod, number = decision.pod, self.number + 1
             why = (

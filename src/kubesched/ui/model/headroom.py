@@ -29,7 +29,7 @@ class WorkloadRoom:
     running: int
     more: int
     at_least: bool
-    """Whether there may be room for more, which nobody had the time to count yet."""
+    """Whether there may be room for more, as the time did not suffice to count all."""
     nodes: int
     """Nodes that would take one."""
     requests: dict[str, str]

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What somebody wants to see."""
+    """Which part of a list is asked for: filters, order, page."""
 
     text: str = ""
     """Part of a name; of pods also of the node or the workload."""

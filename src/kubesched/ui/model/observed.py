@@ -37,7 +37,7 @@ class ObservedCluster:
     queue: SchedulingQueue | None = None
     """None where nothing is scheduled: then the page says what would become of pods that wait."""
     pods_without_node: Callable[[], Iterable[Pod]] | None = None
-    """Those that wait, where there is no queue and somebody keeps count."""
+    """Pods that wait, where there is no queue and a source counts them."""
     log: EntryLog | None = None
     shadow: Shadow | None = None
     """What is thought of the decisions of the scheduler in charge."""

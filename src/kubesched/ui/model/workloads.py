@@ -33,7 +33,7 @@ class WorkloadLine:
     kind: str
     name: str
     wanted: int | None = None
-    """None where nobody says: of DaemonSets, and where only pods are watched."""
+    """None where it is not known: for DaemonSets, and where only pods are watched."""
     pods: int = 0
     phases: Counter[str] = field(default_factory=Counter)
     nodes: int = 0

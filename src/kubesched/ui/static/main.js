@@ -15,6 +15,7 @@ import { pending } from "./views/pending.js";
 import { pod } from "./views/pod.js";
 import { queue } from "./views/queue.js";
 import { shadow } from "./views/shadow.js";
+import { upgrade } from "./views/upgrade.js";
 import { whatIf } from "./views/what-if.js";
 import { workload } from "./views/workload.js";
 import { count } from "./words.js";
@@ -26,14 +27,14 @@ const either = (name, one) => (root, route) => (route.path.length > 1 ? one : li
 /** Views by the first step of the path. */
 const VIEWS = {
   overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), shadow: shadow(cluster),
-  "what-if": whatIf(cluster), pods: either("pods", pod(cluster)), nodes: either("nodes", node(cluster)),
+  "what-if": whatIf(cluster), upgrade: upgrade(cluster), pods: either("pods", pod(cluster)), nodes: either("nodes", node(cluster)),
   workloads: either("workloads", workload(cluster)),
 };
 /** What is named in the header, by what there is to see. @returns {[string, string][]} */
 const tabs = () => [
   ["overview", "Overview"], ["pending", "Pending"], ["workloads", "Workloads"], ["pods", "Pods"], ["nodes", "Nodes"], ["queue", "Queue"],
   ...(cluster.about.shadow ? [/** @type {[string, string]} */ (["shadow", "Shadow"])] : []),
-  ...(cluster.about.experiments ? [/** @type {[string, string]} */ (["what-if", "What if"])] : []),
+  ...(cluster.about.experiments ? [/** @type {[string, string]} */ (["what-if", "What if"]), /** @type {[string, string]} */ (["upgrade", "Upgrade"])] : []),
 ];
 
 /** Sources to which people sign in. */

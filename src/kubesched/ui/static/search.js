@@ -78,6 +78,7 @@ export function searchBox() {
     event.preventDefault();
   });
   input.addEventListener("blur", close);
+  addEventListener("hashchange", close);
   addEventListener("keydown", (event) => {
     const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
     if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {

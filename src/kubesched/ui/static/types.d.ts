@@ -4,7 +4,7 @@ export interface About {
   version: string; source: string; title: string; live: boolean;
   nodes: { nodes: number; cordoned: number; tainted: number; notReady: number };
   pods: number; pending: number; labels: LabelKey[]; groupBy: string; profiles: string[]; extenders: number; weights: Record<string, number>;
-  shadow: boolean; schedules: boolean; experiments: boolean;
+  shadow: boolean; schedules: boolean; experiments: boolean; release: string; releases: string[];
 }
 export interface PackedColumns { shares: Record<string, string>; flags: string; pods: string }
 export interface NodeMap {
@@ -106,6 +106,17 @@ export interface WhatIf {
 export interface WhatIfView {
   before: NodeMap; after: NodeMap; difference: WhatIf; moved: number; placed: number; waiting: number; gone: number; evicted: number;
   workloads: { workload: WorkloadName; moved: number; waiting: number; placed: number; gone: number; evicted: number; reasons: [string, number][] }[];
+}
+export interface SettingChange { setting: string; before: string; after: string }
+export interface UpgradedPods {
+  workload: WorkloadName; kind: string; isPlaced: boolean; pods: string[]; count: number; before: string; after: string;
+}
+export interface UpgradeCause {
+  title: string; causes: { name: string; words: string; reference: string }[]; pods: number; rows: UpgradedPods[]; leftOut: number;
+}
+export interface UpgradeView {
+  before: string; after: string; summary: string; method: string; refused: string[]; groups: UpgradeCause[];
+  fields: SettingChange[]; gates: SettingChange[];
 }
 export interface Plan {
   goal: string; outcome: "found" | "partial" | "unchanged" | "impossible"; reason: string; value: number;

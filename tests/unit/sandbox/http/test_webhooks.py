@@ -14,10 +14,12 @@ from tests.unit.sandbox.http.asking import CONFIG_MAPS, PODS, Answer, Asking, wi
 
 from kubesched.http.listen import server_context
 from kubesched_sandbox.http import self_signed
+from kubesched_sandbox.http.controller_reviews import ControllerReviews
+from kubesched_sandbox.reconcilers import Runner, standard_reconcilers
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}
-CERTIFICATE = self_signed(["127.0.0.1"])
+CERTIFICATE = self_signed(["127.0.0.1", "policy.default.svc"])
 Said = dict[str, Any]
 Review = Callable[[Said], Said]
 
@@ -28,7 +30,7 @@ class Reviewer:
     def __init__(self, review: Review) -> None:
         self._review = review
         self.asked: list[Said] = []
-        self.url = ""
+        self.url, self.port = "", 0
 
     async def _answer(self, request: web.Request) -> web.Response:
         asked = (await request.json())["request"]
@@ -44,7 +46,8 @@ class Reviewer:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(CERTIFICATE))
         await site.start()
-        self.url = f"https://127.0.0.1:{runner.addresses[0][1]}/review"
+        self.port = runner.addresses[0][1]
+        self.url = f"https://127.0.0.1:{self.port}/review"
         try:
             yield self
         finally:
@@ -176,12 +179,162 @@ def test_webhooks_that_deny_everything_can_be_taken_away() -> None:
     reviewed(test, lambda _: {"allowed": False})
 
 
-def test_those_of_a_service_are_not_called_and_a_warning_says_so() -> None:
+SERVICES = "/api/v1/namespaces/default/services"
+BEHIND_A_SERVICE = {"service": {"name": "policy", "namespace": "default", "path": "/review"}}
+
+
+async def serve_as(ask: Asking, reviewer: Reviewer, **spec: Any) -> Said:
+    """Make the service `policy`; with ports, whose endpoint is the reviewer. What a client config has to say."""
+    answer = await ask("POST", SERVICES, {"metadata": {"name": "policy"}, "spec": spec})
+    assert answer.status == 201, answer.raw
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    if "ports" in spec:
+        endpoints = {
+            "metadata": {"name": "by-hand", "labels": {"kubernetes.io/service-name": "policy"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["127.0.0.1"]}],
+            "ports": [{"name": "", "port": reviewer.port, "protocol": "TCP"}],
+        }
+        assert (await ask("POST", slices, endpoints)).status == 201
+    return {**BEHIND_A_SERVICE, "caBundle": base64.b64encode(CERTIFICATE.chain).decode()}
+
+
+def test_one_behind_a_service_is_found_by_the_endpoints_that_somebody_wrote() -> None:
     async def test(ask: Asking, reviewer: Reviewer) -> None:
-        service = {"service": {"name": "policy", "namespace": "default"}}
-        answer = await configure(ask, reviewer.url, clientConfig=service)
-        assert "webhooks of a Service are stored, and never called" in answer.headers["Warning"]
+        client = await serve_as(ask, reviewer, ports=[{"port": 443, "targetPort": reviewer.port}])
+        await configure(ask, "", clientConfig=client)
+        assert (await ask("POST", PODS, POD)).json["message"].endswith("denied the request: no")
+        assert len(reviewer.asked) == 1
+
+    reviewed(test, lambda _: {"allowed": False, "status": {"code": 403, "message": "no"}})
+
+
+def test_one_behind_a_service_with_an_external_name_is_called_there() -> None:
+    async def test(ask: Asking, reviewer: Reviewer) -> None:
+        client = await serve_as(ask, reviewer, type="ExternalName", externalName="localhost")
+        client["service"] = {**client["service"], "port": reviewer.port}
+        await configure(ask, "", clientConfig=client)
         assert (await ask("POST", PODS, POD)).status == 201
+        assert len(reviewer.asked) == 1
+
+    reviewed(test)
+
+
+def test_one_behind_a_service_has_to_prove_that_it_is_that_service() -> None:
+    async def test(ask: Asking, reviewer: Reviewer) -> None:
+        client = await serve_as(ask, reviewer, ports=[{"port": 443}])
+        other = self_signed(["policy.default.svc"])
+        await configure(ask, "", clientConfig={**client, "caBundle": base64.b64encode(other.chain).decode()})
+        answer = await ask("POST", PODS, POD)
+        assert (answer.status, reviewer.asked) == (500, [])
+        assert "certificate verify failed" in answer.json["message"]
+
+    reviewed(test)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (None, 'service "policy" not found in namespace "default"'),
+        ({"ports": [{"port": 443}]}, 'no endpoints available for service "default/policy"'),
+        ({"ports": [{"port": 80}]}, 'service "default/policy" has no port 443'),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+def test_a_service_without_endpoints_is_dealt_with_by_the_failure_policy(
+    spec: dict[str, Any] | None, why: str, policy: str
+) -> None:
+    async def test(ask: Asking, reviewer: Reviewer) -> None:
+        if spec is not None:
+            assert (await ask("POST", SERVICES, {"metadata": {"name": "policy"}, "spec": spec})).status == 201
+        await configure(ask, "", clientConfig=BEHIND_A_SERVICE, failurePolicy=policy)
+        answer = await ask("POST", PODS, POD)
+        if policy == "Ignore":
+            assert answer.status == 201
+        else:
+            assert answer.status == 500
+            assert answer.json["message"].endswith(f'failed calling webhook "policy.example.com": {why}')
+
+    reviewed(test)
+
+
+def test_one_behind_hollow_pods_is_not_called_and_a_warning_says_so() -> None:
+    async def test(ask: Asking, reviewer: Reviewer) -> None:
+        client = await serve_as(ask, reviewer, selector={"app": "policy"}, ports=[{"port": 443}])
+        answer = await configure(ask, "", clientConfig=client)
+        assert "webhooks of a Service that selects pods are never called" in answer.headers["Warning"]
+        assert (await ask("POST", PODS, POD)).status == 201
+        assert reviewer.asked == []
         assert "Warning" not in (await configure(ask, reviewer.url, "mutating")).headers
 
     reviewed(test)
+
+
+# -- what controllers write ------------------------------------------------------------------------------------------
+
+REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
+WEB = {
+    "metadata": {"name": "web"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]},
+    },
+}
+
+
+@contextlib.asynccontextmanager
+async def controllers(ask: Asking) -> AsyncIterator[None]:
+    """The controllers of a sandbox at work."""
+    api = ask.server.api
+    reviews = api.reviewer = ControllerReviews(api)
+    runner = Runner(api, standard_reconcilers(api))
+    runner.start()
+    try:
+        yield
+    finally:
+        await runner.stop()
+        await reviews.stop()
+
+
+def test_pods_of_a_replica_set_are_patched_as_those_of_clients_are() -> None:
+    label = {"op": "add", "path": "/metadata/labels/team", "value": "a"}
+
+    async def test(ask: Asking, reviewer: Reviewer) -> None:
+        async with controllers(ask):
+            await configure(ask, reviewer.url, "mutating")
+            await ask("POST", REPLICA_SETS, WEB)
+            added = [event["object"]["metadata"] for event in await ask.events(f"{PODS}?watch=true", 2)]
+        assert [each["labels"] for each in added] == [{"app": "web", "team": "a"}] * 2
+        assert len((await ask("GET", PODS)).names) == 2, "none is made twice while the webhook is asked"
+        first = reviewer.asked[0]
+        assert (first["operation"], first["userInfo"]["username"]) == ("CREATE", "system:kube-controller-manager")
+
+    reviewed(test, lambda asked: patch_of(label) if asked["operation"] == "CREATE" else {})
+
+
+def test_a_replica_set_says_why_its_pods_are_denied() -> None:
+    async def test(ask: Asking, reviewer: Reviewer) -> None:
+        async with controllers(ask):
+            await configure(ask, reviewer.url)
+            made = (await ask("POST", REPLICA_SETS, WEB)).json["metadata"]["resourceVersion"]
+            (told,) = await ask.events(f"{REPLICA_SETS}?watch=true&resourceVersion={made}", 1)
+            (condition,) = told["object"]["status"]["conditions"]
+        assert (condition["type"], condition["reason"]) == ("ReplicaFailure", "FailedCreate")
+        assert condition["message"] == 'admission webhook "policy.example.com" denied the request: no latest tags'
+        assert (await ask("GET", PODS)).names == []
+
+    reviewed(test, lambda _: {"allowed": False, "status": {"code": 403, "message": "no latest tags"}})
+
+
+def test_what_no_rule_names_is_not_held_up() -> None:
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}]
+
+    async def test(ask: Asking, reviewer: Reviewer) -> None:
+        async with controllers(ask):
+            await configure(ask, reviewer.url, rules=rules)
+            await ask("POST", REPLICA_SETS, WEB)
+            await ask.events(f"{PODS}?watch=true", 2)
+        assert reviewer.asked == []
+
+    reviewed(test, lambda _: {"allowed": False})

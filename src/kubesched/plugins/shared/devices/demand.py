@@ -237,7 +237,7 @@ class Demand:
     ) -> None:
         self.features = features
         self.fault: AllocationError | None = None
-        """What is wrong with the claims or classes themselves, whatever the node."""
+        """A mistake in the claims or classes themselves, for every node; None if there is none."""
         self.claims: tuple[ClaimDemand, ...] = ()
         self.likeness = DeviceEquivalence(None)
         self._compiled = CompiledExpressions()

@@ -75,7 +75,7 @@ class DeviceAnswer:
         return range(before, size)
 
     def begin_anew(self) -> None:
-        """Nothing is known about any row."""
+        """Forget the results of all rows."""
         self.outcomes, self.fits, self.scores = [], self.fits[:0], self.scores[:0]
         self.failures.clear()
         self.stale.clear()

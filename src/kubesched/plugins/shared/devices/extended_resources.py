@@ -50,7 +50,7 @@ def extended_resources_of(facts: PodFacts) -> frozenset[str]:
 
 
 def served_by_devices(cycle: Cycle) -> frozenset[str]:
-    """Those of them that a device class serves."""
+    """The extended resources of the pod that a DeviceClass serves."""
     wanted = extended_resources(cycle)
     if not wanted:
         return wanted

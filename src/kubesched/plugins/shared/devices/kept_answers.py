@@ -1,4 +1,4 @@
-"""What is kept about devices for pods to come, all of it within one limit of bytes."""
+"""The cache of answers about devices, with one limit of bytes for all of it."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Ledger:
     # -- what is decided and written ----------------------------------------------------------------------------------
 
     def pending_for(self, sharers: str, claim: ResourceClaim) -> AllocationResult | None:
-        """What is about to be allocated to a claim for one of these pods (a group, or ANY_POD): others may share it."""
+        """The allocation of a claim that is being written for one of these pods (a group, or ANY_POD)."""
         if not self._pending:
             return None
         identity = identity_of(claim)
@@ -161,7 +161,7 @@ class Ledger:
         return sorted((*pool, device) for pool, use in self._use.items() for device in use.exclusive)
 
     def capacity_in_use(self) -> dict[DeviceId, dict[str, str]]:
-        """What is consumed of devices that are shared."""
+        """The consumed capacity of shared devices."""
         return {
             (*pool, device): {name: spell(nano, use.families[device, name]) for name, nano in consumed.items()}
             for pool, use in self._use.items()

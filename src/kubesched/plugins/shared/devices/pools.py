@@ -257,7 +257,7 @@ def build_pool(
 
 
 def is_ignored(slice_: ResourceSlice, features: Features) -> bool:
-    """Whether nobody counts on a slice, since the release knows of a feature that it needs, and that is off."""
+    """Whether a slice makes its pool incomplete: it has compatibility groups, and their gate is off in this release."""
     return features.release.compatibility_groups_refused and any(
         used.compatibility_groups for device in slice_.spec.devices for used in device.consumes_counters
     )

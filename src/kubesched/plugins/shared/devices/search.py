@@ -84,7 +84,7 @@ class Search:
         self._selected: list[list[RequestDemand]] = [[] for _ in demand.claims]
         self._time = time or SearchTime()
         self._ahead = list(reversed(path))
-        """What is left of the path to follow, the last first."""
+        """The rest of the path to follow, the last step first."""
         self._behind: list[tuple[int, bool] | int] = []
         """The path to where the turn ended, the last first."""
 

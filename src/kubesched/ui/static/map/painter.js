@@ -327,7 +327,8 @@ export class Painter {
       const x = block.x * at.k + at.x, y = (block.y + 17) * at.k + at.y;
       if (y < -20 || y > (this.height ?? 0) + 20 || x > (this.width ?? 0)) continue;
       const name = block.name || (layout.blocks.length > 1 ? "no such label" : "all nodes");
-      const number = `  ${count(block.rows.length)}`, width = Math.max(block.width * at.k - 4, 40);
+      const width = Math.max(block.width * at.k - 4, 40), said = `  ${count(block.rows.length)}`;
+      const number = context.measureText(name + said).width <= width ? said : ""; // the name goes first
       const shown = shortened(context, name, width - context.measureText(number).width);
       context.fillStyle = this.back ?? "";
       context.fillRect(x, y - 16, Math.min(context.measureText(shown + number).width, width), 16);

@@ -69,7 +69,7 @@ function plan(plan) {
     h("h3", {}, `${plan.goal}: ${plan.outcome}`),
     h("p", { class: plan.outcome === "found" ? "good" : "bad" }, [parts.join(", "), plan.reason].filter(Boolean).join(". ") || "Nothing to do", "."),
     bound ? h("p", {}, `${format(plan.value)} ${bound.unit}; no plan does better than ${format(bound.value)}.`) : null,
-    bound?.scarce.length ? h("p", { class: "dim" }, `What is scarce: ${bound.scarce.map((each) => `${each.what} ${Math.round(each.share * 100)}%`).join(", ")}.`) : null,
+    bound?.scarce.length ? h("p", { class: "dim" }, `What sets that limit: ${bound.scarce.map((each) => `${each.what} (${Math.round(each.share * 100)} %)`).join(", ")}.`) : null,
     check?.needsNominations ? h("p", { class: "bad" }, "Each pod has to be nominated to its node: left to itself, the scheduler may choose others.") : null,
     plan.moves.length ? panel("Moves", "", table([{ text: "Wave", right: true }, "Pod", "From", "To"],
       plan.moves.slice(0, 500).map((move) => [move.wave, podLink(move.pod), nodeLink(move.fromNode), nodeLink(move.toNode)]), "Moves")) : null,

@@ -55,8 +55,8 @@ function reasons(step) {
 /** @param {Verdict} verdict */
 export function misses(verdict) {
   if (!verdict.misses.length) return null;
-  const rows = verdict.misses.map((miss) => [nodeLink(miss.node), miss.text, miss.plugins.join(", ")]);
-  const lines = (/** @type {typeof rows} */ some) => table(["Node", "In the way", "Rejected by"], some, "Nodes that nearly fit");
+  const rows = verdict.misses.map((miss) => [nodeLink(miss.node), h("span", {}, miss.text, h("span", { class: "by" }, ` · ${miss.plugins.join(", ")}`))]);
+  const lines = (/** @type {typeof rows} */ some) => table(["Node", "In the way"], some, "Nodes that nearly fit");
   return panel("Nearest misses", "misses", lines(rows.slice(0, MISSES)),
     rows.length > MISSES ? h("details", {}, h("summary", {}, `${count(rows.length - MISSES)} more`), lines(rows.slice(MISSES))) : null);
 }

@@ -26,7 +26,7 @@ export const overview = (cluster) => async (root, route) => {
   }
   const map = new NodeMapView(cluster, colour);
   const key = legend(cluster, map);
-  const causes = h("div", { class: "causes" }), rooms = h("div", { class: "rooms" });
+  const causes = h("div", { class: "causes" }, empty("Being asked for.")), rooms = h("div", { class: "rooms" }, empty("Being counted."));
   const decisions = decisionList(cluster, 60);
   const tools = h("div", { class: "map-controls" }), offer = () => fill(tools, controls(cluster, map));
   offer();

@@ -40,7 +40,7 @@ function card(group, chosen) {
     h("h2", {}, link(["pending", group.id], group.title)),
     group.workload ? h("p", { class: "whose" }, `${group.workload[1]} `, workloadLink(group.workload)) : null,
     group.reasons.length ? h("ul", { class: "reasons" }, group.reasons.slice(0, 5).map(([text, nodes]) =>
-      h("li", {}, nodes ? h("b", {}, `${counted(nodes, "node")} `) : null, text))) : null,
+      h("li", {}, nodes ? h("b", {}, text.startsWith("node(s)") ? `${count(nodes)} ` : `${counted(nodes, "node")} `) : null, text))) : null,
     h("dl", {},
       group.plugins.length ? pair("rejected by", group.plugins.join(", ")) : null,
       places ? pair("in the queue", places) : null,
