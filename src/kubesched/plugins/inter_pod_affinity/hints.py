@@ -126,7 +126,7 @@ def after_namespace(pod: Pod, old: Namespace | None, new: Namespace | None, stat
     before, after = ({} if one is None else one.metadata.labels for one in (old, new))
     if before == after:
         return Hint.SKIP
-    if pod.namespace == (old or new).name:  # others may avoid the pod no longer
+    if any(one is not None and one.name == pod.namespace for one in (old, new)):  # others may avoid the pod no longer
         return Hint.QUEUE
     facts = state.facts(pod)
     selectors = (term.namespace_selector for kind in (_NEAR, _FAR) for term in facts.terms_of(kind))
