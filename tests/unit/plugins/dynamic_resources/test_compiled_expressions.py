@@ -56,7 +56,7 @@ def test_expressions_that_were_compiled_first_are_forgotten_and_known_all_the_sa
         compiled.compile(expression)
         assert sum(one.size for one in expressions) == compiled.size <= 20_000
     assert not expressions[0].is_compiled
-    assert all(expression.names == {"gpu.example.com/serial"} for expression in expressions)
+    assert all(expression.names == frozenset({"gpu.example.com/serial"}) for expression in expressions)
     assert not expressions[0].is_compiled
 
 
