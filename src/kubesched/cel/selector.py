@@ -83,7 +83,9 @@ class CompiledSelector:
     def size(self) -> int:
         """Bytes, at most: an expression of ten characters may have as many nodes as another of two hundred."""
         copies, per_node = (
-            (2, _BYTES_PER_NODE) if self._metered is None else (3, _BYTES_PER_NODE + _BYTES_PER_METERED_NODE)
+            (2, _BYTES_PER_NODE)
+            if self._cheap and self._metered is None
+            else (3, _BYTES_PER_NODE + _BYTES_PER_METERED_NODE)
         )
         return copies * sys.getsizeof(self.expression) + per_node * self._nodes
 
