@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import reduce
 
 import numpy as np
 
@@ -119,7 +120,4 @@ def _deviation(
 
 def _running_sum(columns: Float) -> Float:
     """The sum column by column: NumPy's own adds in another order, which shows in the last digit."""
-    total = np.zeros(columns.shape[1])
-    for column in columns:
-        total = total + column
-    return total
+    return reduce(np.add, columns, np.zeros(columns.shape[1]))
