@@ -48,7 +48,7 @@ class FilterAnswer:
 
     @property
     def passes(self) -> Bool:
-        return self.ids == 0
+        return np.equal(self.ids, 0)
 
     def repair(self, rows: list[int], ids: list[int]) -> None:
         for row, rejection_id in zip(rows, ids):

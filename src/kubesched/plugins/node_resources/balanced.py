@@ -98,8 +98,7 @@ def _evenness(used: Int64, offered: Int64) -> Int64:
         deviation = _deviation(fractions, counts)
     np.subtract(1.0, deviation, out=deviation)
     deviation *= MAX_NODE_SCORE
-    evenness: Int64 = deviation.astype(np.int64)
-    return evenness
+    return np.asarray(deviation, dtype=np.int64)
 
 
 def _deviation(
