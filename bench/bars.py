@@ -40,6 +40,8 @@ EVENT_US = {
 """An event that helps none of the pods that wait."""
 WAITING_ATTEMPT_KB = 40
 """What an attempt holds that waits for volumes, its pod and its claim included."""
+UNDER_WAY_KB = 12
+"""What a pod holds while its binding is being written; a column of 5,000 nodes takes 5 to 40."""
 BESIDE_WAITING_US = 300
 """The whole loop for a pod that waits for nothing, with 10,000 attempts that wait."""
 DEVICES_US = 5000

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import time
+import tracemalloc
 from collections import deque
 from typing import Any
 
@@ -27,6 +29,7 @@ from kubesched.scheduler.run_now import run_now
 PODS = 10_000
 WARM = 20
 ALONE = 1000
+UNDER_WAY = 200
 CONDITIONS = 1000
 BOUND = PodCondition(type="PodScheduled", status="True")
 
@@ -101,6 +104,24 @@ def binding(kind: str, nodes: int) -> float:
     spent = cpu_us(lambda: loop.run(PODS - WARM))
     assert loop.binder.bound == PODS
     return spent / (PODS - WARM)
+
+
+def under_way_kb(kind: str, nodes: int) -> float:
+    """What a pod holds while its binding is being written, its place in the state included."""
+    loop = Loop(nodes)
+    for i in range(WARM + UNDER_WAY):
+        loop.scheduler.handle(Change(new=clusters.PLACED[kind](i)))
+    loop.run(WARM)
+    tracemalloc.start()
+    try:
+        attempts = [loop.scheduler.pop() for _ in range(UNDER_WAY)]
+        for attempt in attempts:
+            assert attempt is not None
+            loop.scheduler.decide(attempt)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] / UNDER_WAY / 1000
+    finally:
+        tracemalloc.stop()
 
 
 def coming_alone(nodes: int) -> float:

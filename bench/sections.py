@@ -14,6 +14,7 @@ from bench import (
     asking,
     bars,
     churn,
+    clusters,
     devices,
     groups,
     hostile,
@@ -21,6 +22,7 @@ from bench import (
     largest,
     live,
     looking,
+    loop,
     measure,
     page_memory,
     pages,
@@ -43,7 +45,12 @@ def memory(console: Console, rounds: int) -> Results:
     console.print(
         f"state of 5,000 nodes and 50,000 pods: {held} MB (bar {bars.STATE_MB} MB, {verdict(held <= bars.STATE_MB)})"
     )
-    return {"state/memory-mb/5000x50000": held}
+    results = {"state/memory-mb/5000x50000": held}
+    for kind in clusters.PLACED:
+        each, bar = round(loop.under_way_kb(kind, 5000), 1), bars.UNDER_WAY_KB
+        console.print(f"{kind}, while a binding is written: {each} kB (bar {bar} kB, {verdict(each <= bar)})")
+        results[f"state/under-way-kb/{kind}/5000"] = each
+    return results
 
 
 def hour_of_churn(console: Console, rounds: int) -> Results:

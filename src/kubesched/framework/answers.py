@@ -7,7 +7,6 @@ the second is the answer to the first with one row asked again. This is what mak
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ _FEW = 4
 class FilterAnswer:
     """The rejection ids of one filter on all rows."""
 
-    __slots__ = ("ids", "is_signed", "passes", "position", "rejected_count", "rejections")
+    __slots__ = ("ids", "is_signed", "position", "rejected_count", "rejections")
 
     def __init__(self, ids: Int32, rejections: Rejections, position: int, *, is_signed: bool = True) -> None:
         self.position = position
@@ -42,28 +41,23 @@ class FilterAnswer:
         """False if an equivalent pod may get another answer."""
         self.ids = ids
         self.rejections = rejections
-        self.passes: Bool = ids == 0
-        self.rejected_count = len(ids) - int(np.count_nonzero(self.passes))
-        """How many rows are rejected; while it is 0 the columns need not be looked at, and take no memory."""
+        self.rejected_count = int(np.count_nonzero(ids))
+        """How many rows are rejected; while it is 0 the column need not be looked at, and takes no memory."""
         if not self.rejected_count:
-            self.ids, self.passes = _all_passing(len(ids))
+            self.ids = np.broadcast_to(np.int32(0), len(ids))
+
+    @property
+    def passes(self) -> Bool:
+        return np.equal(self.ids, 0)
 
     def repair(self, rows: list[int], ids: list[int]) -> None:
         for row, rejection_id in zip(rows, ids):
-            passed = rejection_id == 0
             if not self.rejected_count:
-                if passed:
+                if not rejection_id:
                     continue
-                self.ids, self.passes = np.zeros(len(self.ids), np.int32), np.ones(len(self.ids), np.bool_)
-            self.rejected_count += int(self.passes[row]) - passed
+                self.ids = np.zeros(len(self.ids), np.int32)
+            self.rejected_count += bool(rejection_id) - bool(self.ids[row])
             self.ids[row] = rejection_id
-            self.passes[row] = passed
-
-
-@lru_cache(maxsize=1)
-def _all_passing(size: int) -> tuple[Int32, Bool]:
-    """Columns that cannot be written to, and have one value each."""
-    return np.broadcast_to(np.int32(0), size), np.broadcast_to(np.True_, size)
 
 
 class ScoreAnswer:
@@ -167,7 +161,7 @@ class AnswerCache:
         if answer is None:
             ids = ask_for_ids(plugin, cycle, Nodes(self._state))
             answer = FilterAnswer(ids, plugin.rejections, log.position)
-            self._filters.put(key, answer, self._most(5))
+            self._filters.put(key, answer, self._most(4))
         return answer
 
     def ask_score(self, plugin: ScorePlugin, cycle: Cycle) -> ScoreAnswer:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
-from kubesched.admission import NEWER
 from kubesched.api.api_error import ApiError
-from kubesched.api.kinds import CRON_JOBS, JOBS, POD_GROUPS, PODS, WORKLOADS, Object, Resource
-from kubesched.controllers.job_groups import JobGroups, controller_of, with_group, workload_named_by
+from kubesched.api.kinds import CRON_JOBS, JOBS, PODS, Object
+from kubesched.controllers.job_groups import with_group
 from kubesched.controllers.jobs import (
     Indexes,
     beyond_history,
@@ -30,7 +29,8 @@ from kubesched_sandbox.api.conditions import (
 )
 from kubesched_sandbox.api.stamps import seconds_of, timestamp
 from kubesched_sandbox.reconcilers.events import Recorder
-from kubesched_sandbox.reconcilers.ownership import Grouped, Owned, PodControl
+from kubesched_sandbox.reconcilers.job_groups import job_groups_of
+from kubesched_sandbox.reconcilers.ownership import Owned, PodControl
 from kubesched_sandbox.reconcilers.reconciler import MANAGER, Key, KeyedReconciler, ObjectReconciler, key_of, owner_key
 
 _TRACKING = "batch.kubernetes.io/job-tracking"
@@ -270,38 +270,6 @@ def _ended(pod: Object) -> float:
         if (state := (each.get("state") or {}).get("terminated")) and state.get("finishedAt")
     ]
     return seconds_of(max(times, default=pod["metadata"]["creationTimestamp"]))
-
-
-def job_groups_of(api: Api, recorder: Recorder) -> JobGroups:
-    """Those of all Jobs. What is made for one, its Events tell."""
-    workloads = Grouped(api, WORKLOADS, lambda workload: _key(workload, controller_of(workload)))
-    groups = Grouped(api, POD_GROUPS, lambda group: _key(group, workload_named_by(group)))
-
-    def create(resource: Resource, job: Object, obj: Object) -> Object:
-        made = api.create(resource, job["metadata"]["namespace"], obj, manager=MANAGER)
-        if resource is WORKLOADS or api.release.job_scheduling:
-            message = f"Created {resource.kind} {made['metadata']['name']} for Job {job['metadata']['name']}"
-            recorder.normal(JOBS, job, f"{resource.kind}Created", message)
-        return made
-
-    def resize(resource: Resource, obj: Object, count: int) -> None:
-        newer = NEWER[0] if resource is POD_GROUPS else NEWER[1]  # in the older version nothing of them changes
-        spec = api.get(newer, *key_of(obj))["spec"]
-        policy = {"schedulingPolicy": {"gang": {"minCount": count}}}
-        templates = [{**each, **policy} for each in spec.get("podGroupTemplates") or ()]
-        api.patch(newer, *key_of(obj), {"spec": {"podGroupTemplates": templates} if templates else policy})
-
-    return JobGroups(
-        api.release,
-        lambda namespace, owner: workloads.of(f"{namespace}/{owner}"),
-        lambda workload: groups.of("".join(_key(workload, workload["metadata"]["name"]))),
-        create,
-        resize,
-    )
-
-
-def _key(obj: Object, name: str) -> tuple[str, ...]:
-    return (f"{obj['metadata']['namespace']}/{name}",) if name else ()
 
 
 # -- CronJobs: the Job of each time that has come ---------------------------------------------------------------------

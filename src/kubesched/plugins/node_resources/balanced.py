@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import reduce
 
 import numpy as np
 
@@ -97,8 +98,7 @@ def _evenness(used: Int64, offered: Int64) -> Int64:
         deviation = _deviation(fractions, counts)
     np.subtract(1.0, deviation, out=deviation)
     deviation *= MAX_NODE_SCORE
-    evenness: Int64 = deviation.astype(np.int64)
-    return evenness
+    return np.asarray(deviation, dtype=np.int64)
 
 
 def _deviation(
@@ -119,7 +119,4 @@ def _deviation(
 
 def _running_sum(columns: Float) -> Float:
     """The sum column by column: NumPy's own adds in another order, which shows in the last digit."""
-    total = np.zeros(columns.shape[1])
-    for column in columns:
-        total = total + column
-    return total
+    return reduce(np.add, columns, np.zeros(columns.shape[1]))

@@ -65,8 +65,7 @@ class _MeanPart:
         if used.size and used.min() >= 0 and 0 < offered.min() <= offered.max() < _EXACT:
             # Floats are divided in half the time.
             total = np.einsum("i,ij->j", weights.astype(np.float64), np.floor(percent / offered))
-            mean: Int64 = (total / weights.sum()).astype(np.int64)
-            return mean
+            return np.asarray(total / weights.sum(), dtype=np.int64)
         counts = offered != 0
         return _divided(weights @ (_divided(percent, offered) * counts), weights @ counts)
 

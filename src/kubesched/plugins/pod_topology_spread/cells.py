@@ -33,11 +33,6 @@ def part_by_node(pods: Int32 | Int64, size: int, max_skew: int, lacking: Bool | 
     return _part(pods, _weighed(np.arange(most + 2), size, max_skew), lacking)
 
 
-def nothing_scored(rows: int) -> Part:
-    """No row has a place in all topologies."""
-    return Part(np.zeros(rows, dtype=np.int32), np.zeros(1))
-
-
 def _part(codes: Int32 | Int64, values: Float, lacking: Bool | None) -> Part:
     values[-1] = 0.0
     return Part(codes if lacking is None else np.where(lacking, np.int32(len(values) - 1), codes), values)

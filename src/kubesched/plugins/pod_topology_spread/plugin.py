@@ -30,7 +30,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.advice.pods import SpreadAdvice
-from kubesched.plugins.pod_topology_spread.cells import Cells, Part, nothing_scored, part_by_domain, part_by_node
+from kubesched.plugins.pod_topology_spread.cells import Cells, Part, part_by_domain, part_by_node
 from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint, SpreadConstraints
 from kubesched.plugins.pod_topology_spread.domains import (
     CachedNodes,
@@ -219,7 +219,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         ignored = _lacking(keys, nodes)
         scored = len(nodes) if ignored is None else len(nodes) - int(np.count_nonzero(ignored))
         if scored == 0:
-            cycle.write(_CELLS, Cells([nothing_scored(len(nodes))], ignored))
+            cycle.write(_CELLS, Cells([Part(np.zeros(len(nodes), dtype=np.int32), np.zeros(1))], ignored))
             return None
         counted = self._eligible_nodes.of_all(cycle, constraints, keys, _SOFT)
         parts = [self._part(cycle, c, domains, nodes, ignored, scored) for c, domains in counted]
