@@ -126,9 +126,8 @@ def after_namespace(pod: Pod, old: Namespace | None, new: Namespace | None, stat
     before, after = ({} if one is None else one.metadata.labels for one in (old, new))
     if before == after:
         return Hint.SKIP
-    if any(
-        namespace is not None and namespace.name == pod.namespace for namespace in (old, new)
-    ):  # others may avoid the pod no longer
+    if pod.namespace in {namespace.name for namespace in (old, new) if namespace is not None}:
+        # Placed pods elsewhere may avoid it no longer.
         return Hint.QUEUE
     facts = state.facts(pod)
     selectors = (term.namespace_selector for kind in (_NEAR, _FAR) for term in facts.terms_of(kind))
