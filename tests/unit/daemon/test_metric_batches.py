@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -127,6 +128,17 @@ def test_what_is_kept_is_bounded_even_if_nobody_scrapes() -> None:
         batch.note(noted)
         assert noted - len(counted) < MOST_NOTES
     assert counted == list(range(1, len(counted) + 1))
+
+
+def test_batches_that_get_a_note_for_each_pod_are_not_counted_at_the_same_pod() -> None:
+    registry, counted = MetricsRegistry(), Counter[int]()
+    pod = 0
+    batches: list[Batch[int]] = [registry.batch(lambda _: counted.update([pod])) for _ in range(12)]
+    for pod in range(10 * MOST_NOTES):
+        for batch in batches:
+            batch.note(pod)
+    assert sum(counted.values()) > 120
+    assert max(counted.values()) <= 3
 
 
 def test_attempts_are_counted_in_the_end_even_if_nobody_scrapes(monkeypatch: pytest.MonkeyPatch) -> None:
