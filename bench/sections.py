@@ -1,4 +1,4 @@
-"""What is not measured in rounds: memory, whole programs, and processes that talk to each other."""
+"""What is not measured in rounds: whole programs, and processes that talk to each other."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from bench import (
     answering,
     asking,
     bars,
-    churn,
-    clusters,
     devices,
     groups,
     hostile,
@@ -22,8 +20,6 @@ from bench import (
     largest,
     live,
     looking,
-    loop,
-    measure,
     page_memory,
     pages,
     serving,
@@ -33,37 +29,12 @@ from bench import (
     waiting_attempts,
 )
 from bench.mega_section import largest_cluster
+from bench.memory_section import hour_of_churn, memory
 from bench.planning_section import plans
 from bench.tables import verdict
 from bench.tenants_section import beside_one_tenant
 
 Results = dict[str, float]
-
-
-def memory(console: Console, rounds: int) -> Results:
-    held = round(measure.memory_mb(), 1)
-    console.print(
-        f"state of 5,000 nodes and 50,000 pods: {held} MB (bar {bars.STATE_MB} MB, {verdict(held <= bars.STATE_MB)})"
-    )
-    results = {"state/memory-mb/5000x50000": held}
-    for kind in clusters.PLACED:
-        each, bar = round(loop.under_way_kb(kind, 5000), 1), bars.UNDER_WAY_KB
-        console.print(f"{kind}, while a binding is written: {each} kB (bar {bar} kB, {verdict(each <= bar)})")
-        results[f"state/under-way-kb/{kind}/5000"] = each
-    return results
-
-
-def hour_of_churn(console: Console, rounds: int) -> Results:
-    before, after = (round(held, 1) for held in churn.memory_mb())
-    console.print(f"an hour of churn: {before} MB after {churn.WARM_SECONDS // 60} minutes, {after} MB at the end")
-    half, whole = (round(held, 1) for held in churn.memory_of_kinds_mb())
-    console.print(f"no two pods alike: {half} MB after 1,500 pods that came and went, {whole} MB after 3,000")
-    return {
-        "loop/churn-mb-before/1h": before,
-        "loop/churn-mb-after/1h": after,
-        "loop/kinds-mb-before/1500": half,
-        "loop/kinds-mb-after/3000": whole,
-    }
 
 
 def simulate(console: Console, rounds: int) -> Results:
