@@ -79,6 +79,7 @@ def test_an_agent_asks_every_question_and_the_answers_are_as_their_schemas_say(s
         "capacity": {"pod": pod, "most": 30},
         "what_if": {"drain": ["node-0"]},
         "plan": {"goal": "free", "nodes": 2},
+        "compare_releases": {"before": "1.36", "after": "1.37"},
         "snapshot": {},
     }
     said: dict[str, str] = {}

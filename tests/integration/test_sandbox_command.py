@@ -96,7 +96,8 @@ def test_with_pod_groups_a_job_of_all_or_nothing_makes_a_group(tmp_path: Path) -
             time.sleep(0.05)
         server = yaml.safe_load(file.read_text())["clusters"][0]["cluster"]["server"]
         pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train"}]}
-        spec = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": {"spec": pod}}
+        gang: dict[str, Any] = {"schedulingPolicy": {"gang": {}}}
+        spec = {"parallelism": 2, "completions": 2, "template": {"spec": pod}, "scheduling": gang}
         job = json.dumps({"metadata": {"name": "train"}, "spec": spec}).encode()
         headers = {"Content-Type": "application/json"}
         urllib.request.urlopen(

@@ -353,7 +353,8 @@ def capacity(
     for i in range(most):
         name = f"{model.name}-copy-{i}"
         meta = replace(model.metadata, name=name, uid=f"{model.namespace}/{name}")
-        copy, claims = with_claims_anew(replace(model, metadata=meta), own)
+        # The status of a pod that waits names claims made for it, and perhaps a node: they are not the copy's.
+        copy, claims = with_claims_anew(replace(model, metadata=meta, status=PodStatus()), own)
         for claim in claims:
             create(Change(None, claim))
         outcome = place(copy)

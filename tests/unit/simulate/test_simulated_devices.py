@@ -176,3 +176,13 @@ def model_with_pair(cluster: ClusterModel) -> Pod:
     model = model_of(cluster.pods["default/trainer"])
     assert model is not None
     return model
+
+
+def test_copies_of_a_pod_that_waits_have_claims_of_their_own() -> None:
+    text = "".join((NODE, CLASS, SLICE % "", TEMPLATE, pod("waits")))
+    cluster = ClusterModel(loads(text, workloads=True).objects, config.default())
+    waiting = cluster.pods["default/waits"]
+    assert waiting.status.resource_claim_statuses
+    counted = capacity(cluster, waiting, most=10)
+    assert counted.fit == 1
+    assert "cannot allocate all claims" in counted.stopped_by

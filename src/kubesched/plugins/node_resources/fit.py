@@ -301,7 +301,7 @@ def details_of(shortages: Iterable[Shortage]) -> Details:
     rows = tuple(
         (short.resource, str(short.nodes), short.asked, f"{short.most_left} on {short.node}") for short in found
     )
-    columns = ("Too little", "Otherwise fitting nodes", "Asked for", "Most that is left")
+    columns = ("Too little", "Nodes", "Asked for", "Most that is left")
     return Details((Section(columns=columns, rows=rows, right=columns[1:3]),) if rows else (), found)
 
 
