@@ -17,7 +17,7 @@ from bench.peer.control_plane import MissingBinaryError, binary
 from bench.peer.measurement import Result
 from bench.peer.report import queue_moves, side_by_side, summary
 from bench.peer.running import Settings, measure
-from bench.peer.schedulers import KUBE_SCHEDULER, KUBESCHED
+from bench.peer.schedulers import BINDER, KUBE_SCHEDULER, KUBESCHED
 
 OWN = Path(__file__).with_name("workloads")
 USUAL = ("Waiting/*", "WaitingAllNodesScored/*", "Trickling/*", "Preempting")
@@ -40,7 +40,7 @@ def main(given: argparse.Namespace) -> None:
     if given.list:
         _print_names(workloads)
         return
-    for needed in ("etcd", "kube-apiserver", *(kind for kind in given.scheduler if kind != KUBESCHED)):
+    for needed in ("etcd", "kube-apiserver", *(kind for kind in given.scheduler if kind == KUBE_SCHEDULER)):
         binary(needed)
     sizes = dict(_setting(each) for each in given.set)
     settings = Settings(given.tree, tuple(given.flag), given.timeout, given.keep)
@@ -107,7 +107,7 @@ def _arguments() -> argparse.Namespace:
     add("wanted", nargs="*", metavar="CASE[/WORKLOAD]", help="wildcards allowed; a case alone is its largest workload")
     add("--source", type=Path, help="a Kubernetes source tree: its workloads can be named, too")
     add("--tree", type=Path, help="the checkout whose kubesched is measured (default: this one)")
-    add("--scheduler", action="append", choices=(KUBESCHED, KUBE_SCHEDULER), help="only this one")
+    add("--scheduler", action="append", choices=(KUBESCHED, KUBE_SCHEDULER, BINDER), help="only this one")
     add("--rounds", type=int, default=1)
     add("--scale", type=float, default=1, help="so many times the nodes, pods and claims")
     add("--set", action="append", default=[], metavar="PARAMETER=VALUE", help="another size")

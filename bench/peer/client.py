@@ -81,6 +81,9 @@ class Api:
         path = resource_of(obj).path_of(namespace=namespace, name=name, subresource=subresource)
         await self._client.put(path, msgspec.json.encode(obj), timeout=_TIMEOUT)
 
+    async def write(self, path: str, obj: dict[str, Any]) -> None:
+        await self._client.post(path, msgspec.json.encode(obj), timeout=_TIMEOUT)
+
     async def patch_status(self, resource: Resource, namespace: str, name: str, status: dict[str, Any]) -> None:
         path = resource.path_of(namespace=namespace, name=name, subresource="status")
         await self._client.patch(path, msgspec.json.encode({"status": status}), content_type=MERGE_PATCH)

@@ -18,7 +18,7 @@ from bench.peer.client import Access, fetch, is_ready
 from bench.peer.control_plane import ADMIN, SCHEDULER, ControlPlane, binary
 from bench.processes import Process, free_port, wait_for
 
-KUBESCHED, KUBE_SCHEDULER = "kubesched", "kube-scheduler"
+KUBESCHED, KUBE_SCHEDULER, BINDER = "kubesched", "kube-scheduler", "binder"
 _LONGEST_START = 120.0
 _REST, _IDLE_SHARE = 0.4, 0.06
 """A scheduler is at rest if it needs less than this share of a core for so many seconds."""
@@ -102,6 +102,8 @@ def _compile(environment: Mapping[str, str]) -> None:
 def _program(kind: str) -> list[str]:
     if kind == KUBESCHED:
         return [sys.executable, "-m", "kubesched", "run"]
+    if kind == BINDER:
+        return [sys.executable, "-m", "bench.peer.binder"]
     return [str(binary(kind))]
 
 
