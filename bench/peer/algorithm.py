@@ -23,6 +23,8 @@ from bench import measure
 KINDS = ("basic", "all-different", "spread-soft", "spread-hard", "preferred-affinity", "required-anti-affinity")
 TOOL = Path(__file__).parents[2] / "tools/algorithm"
 PODS, PODS_OF_ALL_NODES = 1000, 200
+_FEWEST_PODS, _NODES_LOOKED_AT = 20, 5_000_000
+"""On more than 5,000 nodes there are fewer pods, since each takes longer."""
 EVERY_NODE = 100
 """Percent of the nodes. We always look at all; kube-scheduler by default at 500 of 5,000."""
 
@@ -49,7 +51,8 @@ def build(source: Path, binary: Path) -> None:
 
 def theirs(binary: Path, kind: str, nodes: int, percentage: int) -> float:
     """CPU microseconds per pod."""
-    pods = PODS_OF_ALL_NODES if percentage else PODS
+    at_most = PODS_OF_ALL_NODES if percentage else PODS
+    pods = min(at_most, max(_FEWEST_PODS, _NODES_LOOKED_AT // nodes), measure.pods_that_fit_apart(nodes))
     flags = [f"-kind={kind}", f"-nodes={nodes}", f"-pods={pods}", f"-percentage={percentage}"]
     return 1000 * float(subprocess.run([binary, *flags], capture_output=True, text=True, check=True).stdout)
 
