@@ -83,8 +83,8 @@ def test_a_small_terminal_shows_who_waits_and_why(opened: Callable[..., Terminal
     terminal.shows(lambda told: "node-2" in told)
     wants_much = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "64"}}}
     create_pod(file, {"metadata": {"name": "giant"}, "spec": {"containers": [wants_much]}})
-    told = terminal.shows(lambda told: "1 pod  default/giant" in told)
-    assert "0/3 nodes are available: 3 Insufficient cpu" in told
+    told = terminal.shows(lambda told: "0/3 nodes are available: 3 Insufficient cpu" in told)
+    assert "1 pod  default/giant" in told
     assert "So far 0 bound, 1 unschedulable attempt" in told
     terminal.press("C-c")
     told = terminal.shows(lambda told: "ended with 0" in told)
