@@ -19,7 +19,7 @@ from bench.peer import algorithm
 SIZES = (100, 1_000, 5_000, 15_000, 50_000, 130_000)
 _LEAST, _MOST = 10.0, 1e6
 """CPU microseconds per decision, the ends of the vertical axes."""
-_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 320, 220, 62, 34, 14, 34
+_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 320, 220, 62, 34, 22, 34
 _COLUMNS = 3
 _LEGEND_HEIGHT = 34
 _COLORS = {"kubesched": "#1f6feb", "kube-scheduler": "#8a8f98", "kube-scheduler, all nodes": "#d1601f"}
@@ -71,7 +71,7 @@ def draw(panels: dict[str, Panel], sizes: Sequence[int]) -> str:
 
 
 def _legend() -> Iterator[str]:
-    yield f"<text x='{_LEFT}' y='20' font-weight='600'>CPU per decision by number of nodes</text>"
+    yield f"<text x='{_LEFT}' y='20' font-weight='600'>CPU per decision by nodes, logarithmic</text>"
     for index, (scheduler, color) in enumerate(_COLORS.items()):
         x = _WIDTH + 20 + index * 190
         yield f"<line x1='{x}' x2='{x + 22}' y1='16' y2='16' stroke='{color}' stroke-width='2.5'/>"
