@@ -1,7 +1,7 @@
 """`python -m soak.waiting`: random histories, after each of which no pod may wait that a fresh scheduler would bind.
 
-Every history of a mixture happens to a scheduler in both modes, driven step by step and on its event loop. What is
-found is printed as the shortest history that shows it.
+Every history of a mixture happens to a scheduler in both modes, driven step by step and on its event loop; with
+`--in-turn` to one of these four, another one each time. What is found is printed as the shortest history that shows it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m soak.waiting", description=__doc__.partition("\n")[0])
     parser.add_argument("--mixture", action="append", choices=MIXTURES, help="one of the mixtures; all by default")
     parser.add_argument("--way", action="append", choices=WAYS, help="which scheduler, and how driven; all by default")
+    parser.add_argument("--in-turn", action="store_true", help="each history happens in one of the ways, in turn")
     parser.add_argument("--histories", type=int, default=1000, help="how many of each mixture")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="the most that each mixture may take")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first history")
@@ -43,7 +44,7 @@ def _hunt(mixture: str, ways: Sequence[Way], wanted: argparse.Namespace) -> int:
             break
         history = random_history(seed, mixture)
         done += 1
-        for way in ways:
+        for way in ways[seed % len(ways) :][:1] if wanted.in_turn else ways:
             left = _outcome(history, mixture, way)
             gc.collect(0)
             if left:
