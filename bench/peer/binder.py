@@ -1,4 +1,4 @@
-"""A scheduler that decides nothing: it binds each pod to the next node once a watch shows it, and writes no Event.
+"""A scheduler that decides nothing: it binds each pod to the next node once a watch shows it, and writes its Event.
 
 What it needs is what the API server and the machine need; no scheduler can be quicker. It takes kube-scheduler's flags
 and heeds two of them: `--config`, for the kubeconfig, and `--secure-port`.
@@ -11,16 +11,17 @@ import itertools
 import signal
 import ssl
 import sys
-from collections.abc import Coroutine, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import uvloop
 import yaml
 
 from bench.peer.client import Access, Api
-from kubesched.api.kinds import NODES, PODS
+from kubesched.api.kinds import EVENTS, NODES, PODS
+from kubesched.kube.event_record import EventReference, new_event
 
 
 class PodMetadata(msgspec.Struct):
@@ -65,10 +66,22 @@ def pods_to_bind(lines: list[bytes]) -> Iterator[PodMetadata]:
     return (event.object.metadata for event in events if event.type == "ADDED" and not event.object.spec.node_name)
 
 
-def _bind(api: Api, pod: PodMetadata, node: str) -> Coroutine[Any, Any, None]:
+async def _bind(api: Api, pod: PodMetadata, node: str) -> None:
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": msgspec.to_builtins(pod), "target": target}
-    return api.write(PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="binding"), binding)
+    await api.write(PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="binding"), binding)
+    event = new_event(
+        EventReference("v1", "Pod", pod.namespace, pod.name, pod.uid),
+        related=None,
+        type="Normal",
+        reason="Scheduled",
+        action="Binding",
+        note=f"Successfully assigned {pod.namespace}/{pod.name} to {node}",
+        controller="binder",
+        instance="binder",
+        nanoseconds=time.time_ns(),
+    )
+    await api.write(EVENTS.path_of(namespace=pod.namespace), msgspec.to_builtins(event))
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
