@@ -24,12 +24,12 @@ from kubesched.framework.plugin import Plugin
 from kubesched.state.columns import Float
 
 MOST_NODES = 30
-"""Changes of single nodes are proposed for at most so many nodes: each proposal costs a trial."""
+"""Plugins propose changes of single nodes for at most so many nodes: each proposal costs a trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingResource:
-    """How much of a resource nodes have too little."""
+    """How much of a resource a node lacks."""
 
     resource: str
     amount: str
@@ -102,7 +102,7 @@ class RemedyProposal:
     size: float = 0.0
     """Of proposals of one kind the smaller ones are shown first."""
     about: str = ""
-    """The thing that it changes; the text if empty. Two proposals about the same thing are never combined."""
+    """What it changes; the text if empty. Two proposals about the same are never combined."""
     tune: Callable[[Callable[[RemedyProposal], bool]], RemedyProposal] | None = None
     """For a change that has a degree: given a function that tries a proposal, the mildest one that still helps."""
 
@@ -145,12 +145,12 @@ def propose_for_nearest(
     nearest: Nodes, proposals: Callable[[Node], Iterable[RemedyProposal]]
 ) -> Iterator[RemedyProposal]:
     """Proposals to change single nodes, of a few nodes only; the nearer the node, the smaller the change."""
-    shown = 0
+    node_count = 0
     for place in range(len(nearest)):
-        of_node = list(proposals(nearest.node(place)))
-        yield from (dataclasses.replace(proposal, size=place / len(nearest)) for proposal in of_node)
-        shown += bool(of_node)
-        if shown >= MOST_NODES:
+        node_proposals = list(proposals(nearest.node(place)))
+        yield from (dataclasses.replace(proposal, size=place / len(nearest)) for proposal in node_proposals)
+        node_count += bool(node_proposals)
+        if node_count >= MOST_NODES:
             return
 
 

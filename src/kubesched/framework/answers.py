@@ -24,7 +24,7 @@ from kubesched.state.columns import Bool, Int32, Int64
 
 _BYTES_KEPT = 16 << 20
 _BYTES_PER_ANSWER = 4096
-"""Bytes that an answer takes beside its column, at most, if its key is an ordinary one."""
+"""Bytes that an answer with an ordinary key takes beside its column, at most."""
 _BYTES_OF_LARGE_KEYS = 1 << 20
 _FEW = 4
 """Up to so many rows are asked about one at a time, where a plugin can: NumPy takes longer to start than to work."""
@@ -42,7 +42,7 @@ class FilterAnswer:
         self.ids = ids
         self.rejections = rejections
         self.rejected_count = int(np.count_nonzero(ids))
-        """How many rows are rejected; while it is 0 the column need not be looked at, and takes no memory."""
+        """How many rows are rejected; while it is 0, nobody reads the column, and it takes no memory."""
         if not self.rejected_count:
             self.ids = np.broadcast_to(np.int32(0), len(ids))
 
@@ -63,7 +63,7 @@ class FilterAnswer:
 class ScoreAnswer:
     """The scores of one plugin on all rows; a plain number where all are the same.
 
-    Scores in range are kept in 8 bits, since each kind of pod has its own: to be made wider before they are added up.
+    Scores in range are kept in 8 bits, since each kind of pod has its own: widen them before adding them up.
     """
 
     __slots__ = ("in_range", "is_signed", "position", "scores")
@@ -101,15 +101,15 @@ def all_in_range(scores: Int64 | Int32 | int) -> bool:
 def ask_for_ids(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes) -> Int32:
     """The rejection ids of a filter that answers for columns: one for each of the nodes."""
     if plugin.rejections.is_full:
-        plugin.rejections = Rejections(plugin.name)  # who holds ids of the old ones holds those as well
+        plugin.rejections = Rejections(plugin.name)  # holders of old ids hold the old rejections, too
     ids = plugin.filter(cycle, nodes)
     if len(ids) != len(nodes):
         raise TypeError(f"a filter must answer with an id for each of {len(nodes)} nodes, not with {len(ids)}")
     return ids
 
 
-def _ask_anew(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int) -> list[int]:
-    """The same of so many rows that changed.
+def _ask_about_changed(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int) -> list[int]:
+    """The rejection ids of `count` rows that changed.
 
     Filters of node objects are asked for columns: a deleted node has no object.
     """
@@ -132,8 +132,8 @@ class AnswerCache:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._filters: RecentlyUsed[FilterAnswer] = _recently_used()
-        self._scores: RecentlyUsed[ScoreAnswer] = _recently_used()
+        self._filters = RecentlyUsed[FilterAnswer](ordinary=_BYTES_PER_ANSWER, large=_BYTES_OF_LARGE_KEYS)
+        self._scores = RecentlyUsed[ScoreAnswer](ordinary=_BYTES_PER_ANSWER, large=_BYTES_OF_LARGE_KEYS)
         self._filter_signatures: dict[Plugin, Signature] = {}
         self._score_signatures: dict[Plugin, Signature] = {}
         self._repair: tuple[ChangeLog[int], int, int, list[int], Nodes] | None = None
@@ -156,7 +156,7 @@ class AnswerCache:
                 answer = None
             else:
                 rows, nodes = repair
-                answer.repair(rows, _ask_anew(plugin, cycle, nodes, len(rows)))
+                answer.repair(rows, _ask_about_changed(plugin, cycle, nodes, len(rows)))
                 answer.position = log.position
         if answer is None:
             ids = ask_for_ids(plugin, cycle, Nodes(self._state))
@@ -173,18 +173,18 @@ class AnswerCache:
         key = (plugin, signature)
         answer = self._scores.get(key)
         if answer is not None and answer.position != log.position:
-            known = size if isinstance(answer.scores, int) else len(answer.scores)
-            repair = self.rows_to_repair(log, answer.position, known)
+            known_rows = size if isinstance(answer.scores, int) else len(answer.scores)
+            repair = self.rows_to_repair(log, answer.position, known_rows)
             if repair is None:
                 answer = None
             else:
                 rows, nodes = repair
                 if plugin.scores_both_ways and len(rows) <= _FEW:
-                    found: list[int] | int = [plugin.score_node(cycle, nodes.view(i)) for i in range(len(rows))]
+                    scores: list[int] | int = [plugin.score_node(cycle, nodes.view(i)) for i in range(len(rows))]
                 else:
-                    scores = plugin.score(cycle, nodes)
-                    found = scores if isinstance(scores, int) else scores.tolist()
-                answer.repair(rows, found, size)
+                    column = plugin.score(cycle, nodes)
+                    scores = column if isinstance(column, int) else column.tolist()
+                answer.repair(rows, scores, size)
                 answer.position = log.position
         if answer is None:
             answer = ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position)
@@ -192,7 +192,7 @@ class AnswerCache:
         return answer
 
     def log_of(self, *scopes: Scope) -> ChangeLog[int]:
-        """The rows where answers of any of these scopes may have changed."""
+        """The log of the rows where answers of any of these scopes may have changed."""
         table = self._state.nodes
         if Scope.NODE in scopes or Scope.CLUSTER in scopes:
             return table.changes
@@ -201,35 +201,31 @@ class AnswerCache:
     def rows_to_repair(self, log: ChangeLog[int], position: int, known_rows: int) -> tuple[list[int], Nodes] | None:
         """The rows to ask about again; None when it is cheaper, or needed, to ask about all.
 
-        All answers to one pod were usually given at the same time before, so the last repair is the next one too.
+        Answers about one pod usually have one position in the log, so the last repair serves the next answer, too.
         """
         size = self._state.nodes.size
         if known_rows != size:
             return None
-        last, until = self._repair, log.position
-        if last is not None and last[0] is log and last[1] == position and last[2] == until:
+        last, end = self._repair, log.position
+        if last is not None and last[0] is log and last[1] == position and last[2] == end:
             return last[3], last[4]
         rows = log.since(position)
         if rows is None or len(rows) * 4 > size + 16:
             return None
         nodes = FewNodes(self._state, rows)
-        self._repair = (log, position, until, rows, nodes)
+        self._repair = (log, position, end, rows, nodes)
         return rows, nodes
 
     def _most(self, bytes_per_row: int) -> int:
-        """How many answers of so many bytes per row are kept."""
+        """How many answers are kept, if each has so many bytes per row."""
         return max(16, _BYTES_KEPT // (2 * (bytes_per_row * self._state.nodes.size + _BYTES_PER_ANSWER)))
 
 
-def _recently_used() -> RecentlyUsed[Any]:
-    return RecentlyUsed(ordinary=_BYTES_PER_ANSWER, large=_BYTES_OF_LARGE_KEYS)
-
-
-def _sign(known: dict[Plugin, Signature], plugin: Plugin, reads: Reads, cycle: Cycle) -> Hashable:
+def _sign(signatures: dict[Plugin, Signature], plugin: Plugin, reads: Reads, cycle: Cycle) -> Hashable:
     """The key of the plugin's answers about this pod; None if they are not kept."""
     if plugin.signs:
         return plugin.sign(cycle)
-    signature = known.get(plugin)
+    signature = signatures.get(plugin)
     if signature is None:
-        signature = known[plugin] = Signature(reads.pod)
+        signature = signatures[plugin] = Signature(reads.pod)
     return signature.of(cycle.pod, cycle.facts)

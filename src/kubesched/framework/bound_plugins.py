@@ -18,7 +18,7 @@ from kubesched.state.columns import Bool, Int32
 
 
 class BoundPreFilter:
-    """A pre-filter."""
+    """A pre-filter, with its call."""
 
     __slots__ = ("name", "plugin", "pre_filter", "skips_class")
 
@@ -70,10 +70,10 @@ class BoundFilter:
         if plugin.is_columnar:
             ids = ask_for_ids(plugin, cycle, Nodes(state))
         else:
-            # One node at a time is slow, so only the rows still standing are asked about.
-            asked = np.flatnonzero(state.nodes.live[: state.nodes.size] if exhaustive else standing)
+            # One node at a time is slow: ask only about rows that earlier filters let pass.
+            rows = np.flatnonzero(state.nodes.live[: state.nodes.size] if exhaustive else standing)
             ids = np.zeros(state.nodes.size, dtype=np.int32)
-            ids[asked] = plugin.filter(cycle, Nodes(state, asked))
+            ids[rows] = plugin.filter(cycle, Nodes(state, rows))
         passes = ids == 0
         return (None, standing) if passes.all() else (ids, passes)
 
@@ -81,7 +81,7 @@ class BoundFilter:
         """The rejection of the single row of a view."""
         plugin = self.plugin
         if self.goes_by_objects:
-            # Pods come and go in imagination, but the node stays the same: so does the answer.
+            # The view differs from the node only by pods, on which the answer does not depend.
             return plugin.rejections.statuses[int(self._answers.ask_filter(plugin, cycle).ids[world.row(0)])]
         if plugin.answers_both_ways:
             return plugin.filter_node(cycle, world.view(0))
@@ -89,7 +89,7 @@ class BoundFilter:
 
 
 class BoundPreScore:
-    """A pre-score."""
+    """A pre-score, with its call."""
 
     __slots__ = ("name", "plugin", "pre_score", "skips_class")
 
@@ -116,7 +116,7 @@ class BoundScore:
         self.cached_answer = bind(self._cached_answer)
 
     def _cached_answer(self, cycle: Cycle) -> tuple[ScoreAnswer, Any]:
-        """The scores of all rows; and the same normalised, where that takes no more than one number."""
+        """The scores of all rows; and the same normalised, if they are one number."""
         answer = self._answers.ask_score(self.plugin, cycle)
         if self.plugin.normalizes and isinstance(answer.scores, int):
             return answer, self.plugin.normalize(cycle, answer.scores, Nodes(self._state))

@@ -46,8 +46,10 @@ class BoundProfile:
             equivalence,
         )
         self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers, equivalence)
-        self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
-        """Whether there is nothing by which one node that fits could be better than another."""
+        self.one_is_enough = not profile.scores and not any(
+            extender.filters or extender.prioritizes for extender in extenders
+        )
+        """Whether no score can make one node that fits better than another."""
         self.signature = profile.signature
         self.undeclared = profile.undeclared
         self.repeats_failures = not state.features.pod_groups

@@ -1,8 +1,8 @@
-"""How long a decision may take: in a turn, after which other pods have theirs, and before it is given up.
+"""How long a decision may take: in a turn, after which other pods have theirs, and before the engine gives it up.
 
 A plugin looks at the budget of its cycle from inside loops whose length depends on the pod, every so many steps. One
-that keeps what it has found out calls `end_turn`: the decision is made again later and goes on from there. One that
-would begin anew calls `check`.
+that keeps its partial results calls `end_turn`: the engine makes the decision again later and goes on from there. One
+that would begin anew calls `check`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _BETWEEN_LOOKS = 63
 _LOOK = 0.001
-"""Seconds that a look counts for where time must not matter: about what is done between two of them."""
+"""Seconds that a look counts in simulations: about the time of the work between two looks."""
 
 
 class Expense(NamedTuple):
@@ -35,7 +35,7 @@ class Expense(NamedTuple):
 
 
 class TurnOverError(NotDecidedError):
-    """The decision has had its turn, and is to be made again after others have had theirs."""
+    """The decision has had its turn, and is made again after other pods had theirs."""
 
     def __init__(self, expense: Expense) -> None:
         super().__init__(f"{expense.plugin} needs another turn for {expense.part}")
@@ -43,21 +43,21 @@ class TurnOverError(NotDecidedError):
 
 
 class BudgetExceededError(NotDecidedError):
-    """The decision has taken too long, and is given up."""
+    """The decision has taken too long: the engine gives it up."""
 
     def __init__(self, expense: Expense, limit: float) -> None:
         super().__init__(f"gave up after {limit:g}s: {expense.plugin} takes too long for {expense.part}")
 
 
 class Budget:
-    """Of all decisions, one after another. Its clock is read for the first time when a plugin first looks."""
+    """The budget of decisions, one after another. It reads its clock first when a plugin first looks."""
 
     __slots__ = ("_clock", "_ends_turns", "_limit", "_parts", "_since", "_spent", "_turn", "_turn_since", "ran_out")
 
     def __init__(
         self, clock: Callable[[], float] = lambda: 0.0, *, turn: float = math.inf, limit: float = math.inf
     ) -> None:
-        """`clock` has the seconds that the thread has worked."""
+        """`clock` gives the seconds that the thread has worked."""
         self._clock = clock
         self._turn = turn
         self._limit = limit
@@ -68,12 +68,12 @@ class Budget:
         """How many decisions are made in one turn; 0 if each has its own."""
         self._ends_turns = False
         self.ran_out: Expense | None = None
-        """What the decision was given up for."""
+        """Why the decision was given up."""
 
     def begin(self, spent: float | None) -> None:
-        """A decision begins, for which earlier turns took so many seconds. None if all must be done in one turn.
+        """Begin a decision for which earlier turns took `spent` seconds; None if it must be made in one turn.
 
-        Infinity if it is known to take too long: then it is given up at the first look.
+        Infinity if it is known to take too long: then the first look gives it up.
         """
         if self._parts:
             self._since = None
@@ -106,24 +106,24 @@ class Budget:
         return not self._spent and self._ends_turns
 
     def end_turn(self, expense: Expense, *, at_once: bool = False) -> None:
-        """TurnOverError if other pods have waited long enough. What was found out until then must be kept."""
+        """TurnOverError if the turn is over. The caller keeps its partial results."""
         if self._ends_turns and (at_once or self._seconds_of_turn() > self._turn):
             raise TurnOverError(expense)
 
     def check(self, expense: Expense) -> None:
-        """BudgetExceededError if this turn has taken longer than a decision may that cannot go on later."""
+        """BudgetExceededError if this turn has taken longer than the limit of a decision that cannot go on later."""
         if self.is_exceeded(self._limit, expense, self._seconds()):
             raise BudgetExceededError(expense, self._limit)
 
     def watched(self, items: Iterable[T], expense: Expense) -> Iterator[T]:
-        """The items, with a look (`check`) every so many of them: for loops as long as the pod makes them."""
+        """The items, with a `check` every so many of them: for loops as long as the pod makes them."""
         for i, item in enumerate(items):
             if i & _BETWEEN_LOOKS == _BETWEEN_LOOKS:
                 self.check(expense)
             yield item
 
     def is_exceeded(self, limit: float, expense: Expense, spent: float | None = None) -> bool:
-        """Whether all turns together took longer than a limit that a plugin has of its own: then it must give up."""
+        """Whether all turns together took longer than a plugin's own limit: then the plugin must give up."""
         if spent is None:
             spent, limit = self.spent, limit * max(self._parts, 1)
         if spent <= limit and spent < math.inf:
@@ -149,6 +149,6 @@ UNLIMITED = Budget()
 
 
 def counting_looks() -> Budget:
-    """For simulations: limits are on the work that is done, not on the time it takes, and nothing is interrupted."""
+    """A budget for simulations: it limits the number of looks instead of the time, and ends no turn."""
     looks = count()
     return Budget(lambda: next(looks) * _LOOK)

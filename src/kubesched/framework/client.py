@@ -1,7 +1,7 @@
-"""What a plugin may ask for beyond an answer: writes to the cluster, and the help of the scheduler that runs it.
+"""What a plugin may use besides the cluster state: a client of the API, and the scheduler that runs it.
 
-Every plugin finds both in its context. Live the client speaks HTTP, in a simulation it is the simulated cluster, and a
-recording notes what it was asked and what it answered. Where there is no cluster, as in an explanation, it refuses.
+Every plugin finds both in its context. Live the client speaks HTTP, in a simulation it is the simulated cluster; a
+recording wraps it and notes its calls. Where there is no cluster, as in an explanation, all calls fail.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 Awaited = type[KubeObject] | tuple[type[KubeObject], str]
-"""What a wait is for: the object of this kind and key (`namespace/name`, or the name), or any object of a kind."""
+"""What a wait watches: the object of this kind and key (`namespace/name`, or the name), or all objects of a kind."""
 
 CONFLICT = "Conflict"
 NOT_FOUND = "NotFound"
 TIMEOUT = "Timeout"
 UNREACHABLE = "Unreachable"
-"""Not a word of the API: no answer came back at all."""
+"""Not a reason of the API: no answer came back at all."""
 
 
 class ClientError(Exception):
@@ -41,7 +41,7 @@ class ClientError(Exception):
 
     @property
     def is_conflict(self) -> bool:
-        """Whether the object is not any longer what was read."""
+        """Whether the object has changed since it was read."""
         return self.reason == CONFLICT
 
     @property
@@ -50,12 +50,12 @@ class ClientError(Exception):
 
     @property
     def is_passing(self) -> bool:
-        """Whether the API server may do better in a moment."""
+        """Whether the API server may succeed in a moment."""
         return self.reason in ("InternalError", "ServiceUnavailable")
 
 
 class ClusterClient:
-    """The API of the cluster. Every call may wait, and raises ClientError if it fails; this one always does.
+    """The API of the cluster. Every call may wait, and raises ClientError if it fails; in this class all fail.
 
     Objects are JSON. A kind is named as in objects (`PersistentVolume`), a custom resource as `racks.v1.example.com`.
     """
@@ -64,20 +64,20 @@ class ClusterClient:
         raise _without_cluster()
 
     async def create(self, kind: str, obj: Json) -> Json:
-        """The object as it was made; with `generateName` it has got its name."""
+        """The object as the API server made it; with `generateName` it has its name."""
         raise _without_cluster()
 
     async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
-        """The object as it is now. Conflict if it is not what was read last, by its resourceVersion.
+        """The object as it is now. Conflict if `obj` has an older resourceVersion than the stored one.
 
         An error says that nothing was written: a client that cannot tell reads the object until it can.
         """
         raise _without_cluster()
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
-        """A JSON merge patch. With `metadata.uid` or `metadata.resourceVersion` in it, of this very object.
+        """A JSON merge patch. With `metadata.uid` or `metadata.resourceVersion` in it, only of that very object.
 
-        With `apiVersion` in it, in that version: some kinds have several, of which not every server serves all.
+        With `apiVersion` in it, in that version: some kinds have several, and not every server serves all.
         """
         raise _without_cluster()
 
@@ -86,27 +86,27 @@ class ClusterClient:
         raise _without_cluster()
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """The pod, with this uid and no other, runs on that node."""
+        """Bind the pod, with this uid and no other, to the node."""
         raise _without_cluster()
 
     async def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
-        """A condition, and a nomination: None leaves it alone, an empty name clears it."""
+        """Write a condition and a nomination: None leaves each alone, an empty name clears the nomination."""
         raise _without_cluster()
 
     async def evict(self, pod: Pod, condition: PodCondition) -> None:
-        """Say why in the pod's status, then delete it."""
+        """Write the condition into the pod's status, then delete the pod."""
         raise _without_cluster()
 
     async def wait(
         self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
-        """Wait for what others do about a pod that is to be bound: whether it is done within so many seconds.
+        """Wait for what controllers do about a pod that is to be bound: whether `is_met` within so many seconds.
 
-        `is_met` is asked at once, and whenever the watch has shown the pod, or one of the objects that `objects` named
-        when it was last not met. What it raises ends the wait. Where everything is done at once, as in a simulation, it
-        is not asked at all.
+        The client calls `is_met` at once, and whenever the watch shows the pod, or one of the objects that `objects`
+        named when it was last not met. What it raises ends the wait. A simulation, where controllers act at once, does
+        not call it.
         """
         raise _without_cluster()
 
@@ -119,7 +119,7 @@ def _without_cluster() -> ClientError:
 
 
 class WrappedClient(ClusterClient):
-    """A client whose calls go to another one, each by way of `_call`."""
+    """A client that passes its calls on to another one, each by way of `_call`."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -128,22 +128,22 @@ class WrappedClient(ClusterClient):
         return await self._call("get", _object_text(kind, name, namespace), self._client.get(kind, name, namespace))
 
     async def create(self, kind: str, obj: Json) -> Json:
-        return await self._call("create", _name_in(kind, obj), self._client.create(kind, obj), given=obj)
+        return await self._call("create", _text_of(kind, obj), self._client.create(kind, obj), body=obj)
 
     async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
         call = self._client.replace(kind, obj, subresource=subresource)
-        return await self._call("replace", _name_in(kind, obj, subresource), call, given=obj)
+        return await self._call("replace", _text_of(kind, obj, subresource), call, body=obj)
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
         call = self._client.patch(kind, name, patch, namespace=namespace, subresource=subresource)
-        return await self._call("patch", _object_text(kind, name, namespace, subresource), call, given=patch)
+        return await self._call("patch", _object_text(kind, name, namespace, subresource), call, body=patch)
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         call = self._client.delete(kind, name, namespace=namespace, uid=uid)
         await self._call("delete", _object_text(kind, name, namespace), call)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        await self._call("bind", f"Pod {pod.key}", self._client.bind(pod, node_name), given=node_name)
+        await self._call("bind", f"Pod {pod.key}", self._client.bind(pod, node_name), body=node_name)
 
     async def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
@@ -163,8 +163,8 @@ class WrappedClient(ClusterClient):
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         self._client.record_event(pod, related=related, type=type, reason=reason, action=action, note=note)
 
-    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> T:
-        """Make a call about an object, named as in `ResourceClaim default/gpu status`; `given` is what is written."""
+    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], body: Any = None) -> T:
+        """Make a call about an object, named as in `ResourceClaim default/gpu status`; `body` is what it writes."""
         return await call
 
 
@@ -172,8 +172,8 @@ def _object_text(kind: str, name: str, namespace: str = "", subresource: str = "
     return f"{kind} {namespace}/{name} {subresource}".rstrip() if namespace else f"{kind} {name} {subresource}".rstrip()
 
 
-def _name_in(kind: str, obj: Json, subresource: str = "") -> str:
-    """The name of an object that is given whole; its `generateName` if it has no name yet."""
+def _text_of(kind: str, obj: Json, subresource: str = "") -> str:
+    """The name in an object; its `generateName` if it has no name yet."""
     meta = obj["metadata"]
     return _object_text(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
 
@@ -188,7 +188,7 @@ class SchedulerMode(StrEnum):
 
 
 class Handle:
-    """The scheduler that runs a plugin. This one stands for none, as in an explanation: nothing comes of it."""
+    """The scheduler that runs a plugin. This class stands for none, as in an explanation: it does nothing."""
 
     mode = SchedulerMode.PARITY
 
@@ -196,28 +196,28 @@ class Handle:
         """Try a waiting pod at once."""
 
     def open_gate(self, pod: Pod, plugin: str) -> bool:
-        """The plugin's PreEnqueue holds the pod back no more: events may wake it. Whether the pod waits for one."""
+        """Events may wake the pod, which the plugin's PreEnqueue holds back no more. Whether it waits for one."""
         return False
 
     def stop_binding(self, pod: Pod, reason: str) -> bool:
-        """Break off the PreBind plugins that work for a pod, which fails then; whether it was in time for that."""
+        """Cancel the PreBind plugins of a pod, whose attempt then fails; False if they had ended already."""
         return False
 
     async def to_the_end(self, work: Awaitable[T]) -> T:
-        """Work that is not broken off half done when its pod is stopped."""
+        """Finish work even if `stop_binding` cancels the PreBind plugin that waits for it."""
         return await work
 
-    def turn(self, about: str) -> AbstractAsyncContextManager[None]:
-        """For work that would get in the way of other work about the same thing: one after another."""
+    def turn(self, key: str) -> AbstractAsyncContextManager[None]:
+        """A lock for work with the same key, so that it is done one after another."""
         return nullcontext()
 
     async def for_each(self, items: Sequence[S], write: Callable[[S], Awaitable[None]]) -> None:
-        """Write about each item, several at once where that takes time. A failure is raised; after it none is begun."""
+        """Call `write` for each item, several at once where that takes time. A failure ends it, and is raised."""
         for item in items:
             await write(item)
 
     async def pause(self, seconds: float) -> None:
-        """Let a moment pass before a write is sent again; in virtual time, none."""
+        """Wait before a write is sent again; in virtual time, not at all."""
 
     def count(self, metric: str, *labels: str) -> None:
         """Add one to a counter of `/metrics`."""
@@ -226,30 +226,30 @@ class Handle:
         """Observe a duration in a histogram of `/metrics`."""
 
 
-# -- bodies of the calls that have a shape of their own ----------------------------------------------------------------
+# -- bodies of writes --------------------------------------------------------------------------------------------------
 
 
 def binding(pod: Pod, node_name: str) -> Json:
-    """The Binding of this very pod: one that was made anew under its name has another uid, and is refused."""
+    """The Binding of this very pod: the API server refuses it for a new pod of the same name, by its uid."""
     metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     target = {"kind": "Node", "name": node_name}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
 
 
 def pod_status_patch(pod: Pod, condition: PodCondition | None, nominated_node_name: str | None, now: str) -> Json:
-    """A strategic merge patch of a pod's status. `now` is when a condition changed, if it did.
+    """A strategic merge patch of a pod's status. `now` becomes the condition's transition time if its status changes.
 
-    A nomination that is None stays as it is, and an empty one is taken away.
+    None leaves the nomination alone, an empty name clears it.
     """
     status: Json = {}
     if condition is not None:
-        known = next((each for each in pod.status.conditions if each.type == condition.type), None)
-        written = {field: value for field, value in msgspec.structs.asdict(condition).items() if value}
-        if known is None or known.status != condition.status:
-            written["lastTransitionTime"] = now
-        if pod.metadata.generation:  # which of its specs was looked at
-            written["observedGeneration"] = pod.metadata.generation
-        status["conditions"] = [written]
+        earlier = next((known for known in pod.status.conditions if known.type == condition.type), None)
+        fields = {field: value for field, value in msgspec.structs.asdict(condition).items() if value}
+        if earlier is None or earlier.status != condition.status:
+            fields["lastTransitionTime"] = now
+        if pod.metadata.generation:  # of the spec that was scheduled
+            fields["observedGeneration"] = pod.metadata.generation
+        status["conditions"] = [fields]
     if nominated_node_name is not None:
         status["nominatedNodeName"] = nominated_node_name or None
     return {"metadata": {"uid": pod.uid}, "status": status}

@@ -1,4 +1,4 @@
-"""How many copies of one pod fit, without placing them: room per row, and topologies where copies keep others away."""
+"""How many copies of one pod fit, without placing them: room per row, and topologies that limit copies."""
 
 from __future__ import annotations
 
@@ -26,33 +26,32 @@ class CopyRoom:
 
     def counts(self) -> tuple[int, int] | None:
         """The fewest and the most that fit, as nodes are taken in one order or another; None if that is not known."""
-        apart = sorted((each for each in self.limits if not each.max_skew), key=lambda each: -int(each.ids.max()))
-        spread = [each for each in self.limits if each.max_skew]
+        apart = sorted((limit for limit in self.limits if not limit.max_skew), key=lambda limit: -int(limit.ids.max()))
+        spread = [limit for limit in self.limits if limit.max_skew]
         if len(spread) > 2:
             return None
-        taking = self.rows > 0
-        room = self.rows[taking]
+        has_room = self.rows > 0
+        room = self.rows[has_room]
         if (room >= PLENTY).any():
             return None
-        columns = [each.ids[taking] for each in (*apart, *spread)]
+        columns = [limit.ids[has_room] for limit in (*apart, *spread)]
         for i in range(len(apart)):
             merged = _one_per_domain(room, columns[i:])
             if merged is None:
                 return None
             room, columns[i:] = merged
         if len(spread) == 2:
-            return _nested(spread, columns[-2:], room)
-        count = _evenly(spread[0], columns[-1], room) if spread else int(room.sum())
+            return _count_nested(spread, columns[-2:], room)
+        count = _count_spread(spread[0], columns[-1], room) if spread else int(room.sum())
         return count, count
 
     def on_row(self, row: int) -> int:
-        """How many fit on one row, if all of them come there."""
+        """How many fit on one row, if all of them go there."""
         most = int(self.rows[row])
         for limit in self.limits:
             domain = int(limit.ids[row])
-            if domain < 0:
-                continue
-            most = min(most, _in_one_domain(limit, domain))
+            if domain >= 0:
+                most = min(most, _in_one_domain(limit, domain))
         return most
 
 
@@ -62,26 +61,27 @@ def _one_per_domain(room: Int64, columns: Sequence[Int32]) -> tuple[Int64, list[
     _, first, of_row = np.unique(columns[0][inside], return_index=True, return_inverse=True)
     merged = []
     for column in columns:
-        here = column[inside]
-        if (here != here[first][of_row]).any():
+        ids = column[inside]
+        if (ids != ids[first][of_row]).any():
             return None
-        merged.append(np.concatenate((column[~inside], here[first])))
+        merged.append(np.concatenate((column[~inside], ids[first])))
     return np.concatenate((room[~inside], np.ones(len(first), dtype=np.int64))), merged
 
 
-def _nested(limits: Sequence[CopyLimit], columns: Sequence[Int32], room: Int64) -> tuple[int, int] | None:
+def _count_nested(limits: Sequence[CopyLimit], columns: Sequence[Int32], room: Int64) -> tuple[int, int] | None:
     """Of two constraints, the one with fewer domains is the outer one."""
     outer, inner = sorted(range(2), key=lambda i: len(np.unique(columns[i])))
     nested = NestedDomains.of(limits[outer], limits[inner], (columns[outer], columns[inner]), room)
     return nested.counts() if nested is not None else None
 
 
-def _evenly(limit: CopyLimit, ids: Int32, room: Int64) -> int:
+def _count_spread(limit: CopyLimit, ids: Int32, room: Int64) -> int:
     """How many pods each domain can get: none gets more than `max_skew` above the first domain that is full."""
     assert limit.pods is not None
-    here = np.zeros(len(limit.pods), dtype=np.int64)
-    np.add.at(here, ids, room)
-    return int(np.clip(limit.fewest(limit.pods + here) + limit.max_skew - limit.pods, 0, here).sum())
+    domain_room = np.zeros(len(limit.pods), dtype=np.int64)
+    np.add.at(domain_room, ids, room)
+    highest = limit.fewest(limit.pods + domain_room) + limit.max_skew
+    return int(np.clip(highest - limit.pods, 0, domain_room).sum())
 
 
 def _in_one_domain(limit: CopyLimit, domain: int) -> int:

@@ -1,4 +1,4 @@
-"""One attempt at one pod: what is asked about, and what plugins put aside on the way."""
+"""One attempt at one pod: the pod, the cluster, and what plugins note for later extension points."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kubesched.state.facts import PodFacts, StateKey
 
 T = TypeVar("T")
 
-_NOBODY: frozenset[str] = frozenset()
-_NOTHING = object()
+_NO_PLUGINS: frozenset[str] = frozenset()
+_NO_SUBJECT = object()
 
 Deferred = Callable[[], Awaitable[Status | None]]
 """Work that may wait. It returns a status if something could not be done."""
@@ -31,7 +31,7 @@ PODS_TO_ACTIVATE = StateKey[dict[str, Pod]]("kubernetes.io/pods-to-activate")
 
 
 class CycleStateMissingError(LookupError):
-    """A plugin looked for something that an earlier extension point, perhaps disabled, should have left."""
+    """A plugin looked for a note that an earlier extension point, perhaps disabled, should have written."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f'error reading "{key}" from cycleState: not found')
@@ -69,26 +69,26 @@ class Cycle:
     ) -> None:
         self.pod = pod
         self.latest: Pod | None = pod
-        """The pod as the watch last showed it, which may have changed since its turn came; None if it is gone."""
+        """The pod as the watch last showed it, which may have changed since the attempt began; None if it is gone."""
         self.priority = pod.priority
-        """The priority that counts: of the pod as it was when its turn came or, while room is made for it, as it is."""
+        """That of `pod` or, while a post-filter makes room, that of `latest`."""
         self.state = state
         self.watch = watch
         self.watch_of_plugins = watch if watch is not None and watch.is_detailed else None
         self.budget = budget
-        """To be looked at every so many steps of work that depends on the pod."""
+        """Plugins look at it every so many steps of work that depends on the pod."""
         self.extender_answers = extender_answers
         """None if no extender has a say about this pod."""
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
         self.shared_facts = self.facts.without_node_names
         self.candidate_rows: Bool | None = None
-        """The only rows that count; None for all. A group of pods may have to stay in one part of the cluster."""
+        """The only rows that the pod may go to, such as those of its group's placement; None for all."""
         self.run_post_filter = True
-        """Whether post-filters are asked if no node fits. For the pods of a group that is done for all together."""
+        """Whether post-filters are asked if no node fits. For a pod group they are asked once, not for each pod."""
         self._notes: dict[StateKey[Any], Any] = {}
-        self.skipped_filters: frozenset[str] = _NOBODY
+        self.skipped_filters: frozenset[str] = _NO_PLUGINS
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
-        self.skipped_scores: frozenset[str] = _NOBODY
+        self.skipped_scores: frozenset[str] = _NO_PLUGINS
         self.deferred: tuple[Deferred, ...] = ()
         """Writes that plugins deferred: carried out if the attempt fails."""
 
@@ -97,16 +97,16 @@ class Cycle:
         """The pod as it was defined, but for its name: equal for pods that no plugin could tell apart."""
         return self.facts.fingerprint, frozenset(self.pod.metadata.annotations.items())
 
-    def ask(self, plugin: str, point: str, method: Callable[..., T], *about: Any) -> T:
+    def ask(self, plugin: str, point: str, method: Callable[..., T], *args: Any) -> T:
         """The answer of one plugin to a call that is not bound once (see `bound_call`)."""
-        return bound_call(plugin, point, method)(*about)
+        return bound_call(plugin, point, method)(*args)
 
-    async def wait_for(self, plugin: str, point: str, method: Callable[..., Any], *about: Any) -> Any:
+    async def wait_for(self, plugin: str, point: str, method: Callable[..., Any], *args: Any) -> Any:
         """As `ask`, of a method that may be `async def`."""
         with Blame(plugin):
             if self.watch_of_plugins is not None:
-                return await self.watch_of_plugins.timed_wait(plugin, point, method, *about)
-            answer = method(*about)
+                return await self.watch_of_plugins.timed_wait(plugin, point, method, *args)
+            answer = method(*args)
             return await answer if type(answer) is CoroutineType or isawaitable(answer) else answer
 
     def request(self, resource: str) -> int:
@@ -114,17 +114,17 @@ class Cycle:
         return self.facts.amount_of(resource)
 
     def start_lap(self) -> None:
-        """Start measuring here: time since the last extension point counts for none."""
+        """Start measuring here: time since the last extension point counts for no extension point."""
         if self.watch is not None:
             self.watch.start()
 
     def lap(self, point: str, status: Status | None = None) -> None:
-        """An extension point has ended: the time since the last lap is its own."""
+        """An extension point has ended: it took the time since the last lap."""
         if self.watch is not None:
             self.watch.lap(point, status)
 
     def defer(self, work: Deferred) -> None:
-        """From a plugin that may not wait: have this done before the pod goes back to the queue, now that it failed."""
+        """For a plugin that may not wait: the scheduler does this work before the failed pod goes back to the queue."""
         self.deferred += (work,)
 
     def share_notes(self, other: Cycle) -> None:
@@ -154,18 +154,18 @@ class Cycle:
 def bound_call(plugin: str, point: str, method: Callable[..., T]) -> Callable[..., T]:
     """A call of a plugin, made once per profile. Its first argument is the cycle.
 
-    It is measured if the attempt is looked into, and what it raises is a PluginError of the plugin: but for what says
-    that the attempt cannot be decided now (NotDecidedError).
+    It is measured if the cycle has a detailed stopwatch. What the plugin raises becomes a PluginError, but for a
+    NotDecidedError, which says that the attempt cannot be decided now.
     """
 
-    def call(cycle: Cycle, about: Any = _NOTHING, *more: Any) -> T:
+    def call(cycle: Cycle, subject: Any = _NO_SUBJECT, *others: Any) -> T:
         try:
             if cycle.watch_of_plugins is not None:
-                subjects = () if about is _NOTHING else (about, *more)
+                subjects = () if subject is _NO_SUBJECT else (subject, *others)
                 return cycle.watch_of_plugins.timed(plugin, point, method, cycle, *subjects)
-            if more:
-                return method(cycle, about, *more)
-            return method(cycle) if about is _NOTHING else method(cycle, about)  # the usual calls, and the fastest
+            if others:
+                return method(cycle, subject, *others)
+            return method(cycle) if subject is _NO_SUBJECT else method(cycle, subject)  # fastest for the usual calls
         except Exception as error:
             blame(plugin, error)
 
@@ -173,7 +173,7 @@ def bound_call(plugin: str, point: str, method: Callable[..., T]) -> Callable[..
 
 
 def blame(plugin: str, error: Exception) -> NoReturn:
-    """Raise what a plugin raised as a PluginError of it: but for what says that the attempt cannot be decided now."""
+    """Raise what a plugin raised as a PluginError, but for a NotDecidedError."""
     if isinstance(error, (PluginError, NotDecidedError)):
         raise error
     raise PluginError(plugin, error) from error

@@ -40,7 +40,7 @@ PostFilterAnswer = tuple[PostFilterResult | None, Status | None]
 
 @dataclass(slots=True)
 class Trace:
-    """Everything that was asked and answered on the way. Valid until the cluster state changes."""
+    """Everything that plugins answered on the way. Valid until the cluster state changes."""
 
     pre_filter: PreFilterOutcome | None = None
     filter_outcome: FilterOutcome | None = None
@@ -70,7 +70,7 @@ class Decision:
     trace: Trace = field(default_factory=Trace)
 
     def forget_columns(self) -> None:
-        """The pod has its node. What led there has columns of all nodes, and thousands of pods may wait for writes."""
+        """Drop the trace, which has columns of all nodes: thousands of pods that have a node may wait for writes."""
         self.trace = Trace()
         self.cycle.forget_what_decided()
 

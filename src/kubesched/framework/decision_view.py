@@ -42,7 +42,7 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class RejectionReason:
-    """What a plugin has against some nodes."""
+    """A reason for which a plugin rejects some nodes."""
 
     text: str
     nodes: int
@@ -129,7 +129,7 @@ class DecisionView:
         return status is not None and status.plugin != EXTENDER
 
     def rows_by_rejection(self, rows: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Each row with the first of these rows of which all filters say the same."""
+        """Each row with the first of these rows about which all filters answer the same."""
         outcome = self.outcome
         if outcome is None:
             first = next(iter(rows), 0)
@@ -137,9 +137,9 @@ class DecisionView:
             return
         columns = [ids for _, ids in (*outcome.for_nominated, *outcome.columns)]
         answers = np.vstack([outcome.considered[: len(self.live)], *columns]).T.tolist()
-        known: dict[tuple[int, ...], int] = {}
+        first_rows: dict[tuple[int, ...], int] = {}
         for row in rows:
-            yield row, row if row in outcome.overrides else known.setdefault(tuple(answers[row]), row)
+            yield row, row if row in outcome.overrides else first_rows.setdefault(tuple(answers[row]), row)
 
     # -- all rows -----------------------------------------------------------------------------------------------------
 
@@ -166,9 +166,9 @@ class DecisionView:
         """The rows that filters rejected, the nearest first: by the number of plugins that reject them, then by the sum
         of the distances that those plugins measure (`AdvicePlugin.distance`), then by name.
 
-        The sum, not the worst of the distances: it is what the pod would have to give up altogether, and so the node is
-        the same that a remedy such as "request what node-1 has left" names. Nodes that pre-filters left out are no
-        misses: the pod names the nodes that it wants.
+        The sum, not the worst of the distances: it is what the pod would have to give up altogether, and so the first
+        node is the one that a remedy such as "request what node-1 has left" names. Nodes that pre-filters left out are
+        no misses: the pod names the nodes that it wants.
         """
         if self.outcome is None:
             return []
@@ -195,10 +195,10 @@ class DecisionView:
         return [self.state.nodes.row_of[name] for _, _, name in nearest]
 
     def _distance(self, plugin: str, rows: Rows) -> Float | float:
-        asked = self._advice.get(plugin)
-        if asked is None:
+        adviser = self._advice.get(plugin)
+        if adviser is None:
             return 1.0
-        return self.cycle.ask(plugin, "Advice", asked.distance, self.cycle, Nodes(self.state, rows))
+        return self.cycle.ask(plugin, "Advice", adviser.distance, self.cycle, Nodes(self.state, rows))
 
     @cached_property
     def _advice(self) -> dict[str, AdvicePlugin]:
@@ -214,8 +214,8 @@ class DecisionView:
         lacking: tuple[MissingResource, ...] = ()
         node = Nodes(self.state).view(row)
         for status in self.objections(row):
-            plugin = self._advice.get(status.plugin)
-            shortfall = plugin and self.cycle.ask(status.plugin, "Advice", plugin.shortfall, self.cycle, node)
+            adviser = self._advice.get(status.plugin)
+            shortfall = adviser and self.cycle.ask(status.plugin, "Advice", adviser.shortfall, self.cycle, node)
             texts.append(shortfall.text if shortfall else status.message.removeprefix("node(s) ") or status.plugin)
             lacking += shortfall.resources if shortfall else ()
             plugins.append(status.plugin)
@@ -225,16 +225,16 @@ class DecisionView:
 
     def funnel(self) -> Iterator[FilterStep]:
         """The plugins that reject nodes which no plugin before them rejected, in their order."""
-        left = int(np.count_nonzero(self.live))
+        remaining = int(np.count_nonzero(self.live))
         if self.rejected_whole is not None:
-            reason = RejectionReason(self.rejected_whole.message, left, ())
-            yield FilterStep(self.rejected_whole.plugin, left, 0, (reason,))
+            reason = RejectionReason(self.rejected_whole.message, remaining, ())
+            yield FilterStep(self.rejected_whole.plugin, remaining, 0, (reason,))
             return
         for plugin, rejected, reasons in self._rejected_rows():
             count = int(np.count_nonzero(rejected))
             if count:
-                yield FilterStep(plugin, left, left - count, tuple(reasons))
-                left -= count
+                yield FilterStep(plugin, remaining, remaining - count, tuple(reasons))
+                remaining -= count
 
     def _rejected_rows(self) -> Iterator[tuple[str, Bool, Iterable[RejectionReason]]]:
         outcome = self.outcome
@@ -289,19 +289,19 @@ def score_at(scores: Scored, place: int) -> int:
 
 
 def main_reason(diagnosis: Diagnosis) -> str:
-    """Why a pod waits, in short: what the last filter that rejects any node says, of nodes with fewest reasons.
+    """Why a pod waits, in short: the reason of the last filter that rejects any node, of nodes with fewest reasons.
 
-    Not what most nodes lack: a pod that asks for one pool of many is rejected by most nodes for that, and waits for
-    what the nodes of the pool lack, which came furthest. Unlike the nearest miss it costs nothing, so that every failed
+    Not what most nodes lack: most nodes are outside the one pool that a pod asks for, and the pod waits for what the
+    nodes of the pool lack, which pass more filters. Unlike the nearest miss it costs nothing, so that every failed
     attempt of a live scheduler has it.
     """
     if diagnosis.rejected is not None:
         return diagnosis.rejected.message
     assert diagnosis.filter_outcome is not None
-    late = [*diagnosis.filter_outcome.overrides.values(), *diagnosis.extra.values()]
+    overriding = [*diagnosis.filter_outcome.overrides.values(), *diagnosis.extra.values()]
     tally = diagnosis.filter_outcome.tally
-    if late:
-        return late[0].message
+    if overriding:
+        return overriding[0].message
     if not tally:
         return diagnosis.outside.message if diagnosis.outside is not None else ""
     last = tally[-1][0].plugin

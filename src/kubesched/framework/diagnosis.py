@@ -1,8 +1,7 @@
-"""Why a pod fits nowhere: the rejection of every node, by which plugin, and the message that users know."""
+"""Why a pod fits nowhere: the rejection of every node, by which plugin, and kube-scheduler's message."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -39,7 +38,7 @@ class Rejections:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many were collected that it is time to begin anew."""
+        """Whether the rejections take so much memory that it is time to begin anew."""
         return self._size > _BYTES_KEPT
 
     def status_of(self, rejection_id: int) -> Status | None:
@@ -49,7 +48,8 @@ class Rejections:
 
     def errors_among(self, ids: Int32) -> Bool:
         """Where the plugin broke, rather than rejecting."""
-        return np.array([s is not None and not s.is_rejection for s in self.statuses])[ids]
+        is_error = [status is not None and not status.is_rejection for status in self.statuses]
+        return np.array(is_error)[ids]
 
 
 class PassingRows:
@@ -65,8 +65,8 @@ class PassingRows:
 class FilterOutcome:
     """The answers of all filters on all rows, in the order in which they were asked.
 
-    Only the first rejection of a row counts. A row with nominated pods is judged with them as well; if that ends in a
-    rejection, it is in `for_nominated`, or in `overrides`, and goes before all others. So do rejections of extenders.
+    Only the first rejection of a row counts. A row with nominated pods is judged with them as well: a rejection because
+    of them is in `for_nominated` or in `overrides`, and goes before all others. So do rejections of extenders.
     """
 
     def __init__(self, considered: Bool, passing: PassingRows | None = None) -> None:
@@ -74,14 +74,14 @@ class FilterOutcome:
         """The rows that were looked at."""
         self.feasible: Bool = considered
         self.passing = passing
-        """Set as long as the feasible rows are just these: then the scores kept for these rows can be used."""
+        """Set as long as the feasible rows are just these: then scoring can use the scores kept for them."""
         self.columns: list[tuple[Rejections, Int32]] = []
         """The rejections of each filter that rejected at least one row, with a column of their ids."""
         self.for_nominated: list[tuple[Rejections, Int32]] = []
-        """The same of filters that reject rows only together with the pods nominated there."""
+        """The same for filters that reject rows only together with the pods nominated there."""
         self.overrides: dict[int, Status] = {}
         self.broken: Status | None = None
-        """A filter that broke, rather than rejecting, on a row still standing: the attempt ends with this error."""
+        """The error of a filter that broke on a row that earlier filters let pass: the attempt ends with it."""
 
     def restrict(self, feasible: Bool) -> None:
         """Only these of the feasible rows are left."""
@@ -89,29 +89,27 @@ class FilterOutcome:
 
     @cached_property
     def first_rejections(self) -> list[tuple[Rejections, Int32, Bool]]:
-        """Per filter its ids and the rows that it was the first to reject. Asked for when all filters were."""
-        return list(self._first_rejections())
+        """Per filter its ids and the rows that it was the first to reject. To be read after all filters were asked."""
+        standing = self.considered
+        if self.overrides:
+            standing = standing.copy()
+            standing[list(self.overrides)] = False
+        first = []
+        for rejections, ids in (*self.for_nominated, *self.columns):
+            passes = ids == 0
+            first.append((rejections, ids, standing & ~passes))
+            standing = standing & passes
+        return first
 
     @cached_property
     def tally(self) -> list[tuple[Status, int]]:
-        """Every distinct first rejection, and of how many rows; those with nominated pods apart."""
+        """Every distinct first rejection, and of how many rows; without `overrides`."""
         return [
             (status.by(rejections.plugin), rows)
             for rejections, ids, rejected in self.first_rejections
             for status, rows in zip(rejections.statuses, np.bincount(ids[rejected]).tolist())
             if status is not None and rows
         ]
-
-    def _first_rejections(self) -> Iterable[tuple[Rejections, Int32, Bool]]:
-        standing = self.considered
-        if self.overrides:
-            standing = standing.copy()
-            standing[list(self.overrides)] = False
-        for rejections, ids in (*self.for_nominated, *self.columns):
-            passes = ids == 0
-            rejected = standing & ~passes
-            standing = standing & passes
-            yield rejections, ids, rejected
 
     def status_of(self, row: int) -> Status | None:
         """The first rejection of this row; None if it was not looked at or fits."""
@@ -129,7 +127,7 @@ class FilterOutcome:
         return row in self.overrides or any(ids[row] for _, ids in self.for_nominated)
 
     def rejections_of(self, row: int) -> list[Status]:
-        """What every filter that was asked said against this row, in their order."""
+        """The rejections of this row by all filters that were asked, in their order."""
         statuses = (rejections.status_of(int(ids[row])) for rejections, ids in self.columns)
         return [status for status in statuses if status is not None]
 
@@ -155,7 +153,7 @@ class Diagnosis:
         self.outside: Status | None = None
         """The status of nodes that pre-filters left out."""
         self.extra: dict[int, Status] = {}
-        """Nodes outside the pre-filter result that were looked at all the same."""
+        """By row the rejection of a node that pre-filters left out and a filter rejected: the nominated node."""
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
         self._message = ""
@@ -183,14 +181,14 @@ class Diagnosis:
         if self.rejected is not None:
             return np.flatnonzero(self._live & (self.rejected.code is code))
         assert self.filter_outcome is not None
-        has_that_code = np.zeros(len(self.filter_outcome.considered), dtype=np.bool_)
+        selected = np.zeros(len(self.filter_outcome.considered), dtype=np.bool_)
         for rejections, ids, rejected in self.filter_outcome.first_rejections:
-            has_code = np.array([s is not None and s.code is code for s in rejections.statuses])
+            has_code = np.array([status is not None and status.code is code for status in rejections.statuses])
             if has_code.any():
-                has_that_code |= rejected & has_code.take(ids)
+                selected |= rejected & has_code.take(ids)
         for row, status in (*self.filter_outcome.overrides.items(), *self.extra.items()):
-            has_that_code[row] = status.code is code
-        return np.flatnonzero(has_that_code)
+            selected[row] = status.code is code
+        return np.flatnonzero(selected)
 
     def reasons(self) -> dict[str, int]:
         """How many nodes were rejected for each reason. A node with several reasons counts for each."""
@@ -213,7 +211,7 @@ class Diagnosis:
         return counts
 
     def message(self) -> str:
-        """`0/5 nodes are available: ...`, without what preemption has to say. To be asked for when all is known."""
+        """`0/5 nodes are available: ...`, without what post-filters add. To be called once all is known."""
         self._message = self._message or self._make_message()
         return self._message
 

@@ -1,7 +1,7 @@
 """The decision for one pod: which nodes fit, which is best, and when none fits, whom to preempt.
 
-A pure function of the cluster state, the profile and the generator that draws among equals. `explain` asks the same
-plugins the same questions; it only goes on asking where the answer is already clear.
+A pure function of the cluster state, the profile and the generator that draws among equals. With `explain` the engine
+asks the same plugins the same questions; it only goes on asking where the outcome is already clear.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.errors import Blame, PluginError
 from kubesched.framework.extender import AnswersOutdatedError, Extender, ExtenderAnswers, ExtenderError, Point
-from kubesched.framework.filters import Asked
+from kubesched.framework.filters import ColumnAnswers
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.pre_filtering import PreFilterOutcome
 from kubesched.framework.profile import Profile
@@ -35,7 +35,7 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool
 
 _FEW = 8
-"""If pre-filters leave at most so many nodes, filters are asked about these one by one."""
+"""If pre-filters leave at most so many nodes, filters are asked about no others."""
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -78,7 +78,7 @@ class Engine:
         return scheduler_name in self._profiles
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """What keeps the pod from being looked at at all, if a PreEnqueue plugin does."""
+        """The status of the PreEnqueue plugin that keeps the pod from being tried, if there is one."""
         for plugin in self._profiles[pod.spec.scheduler_name].pre_enqueue:
             with Blame(plugin.name):
                 status = plugin.pre_enqueue(pod, self.state)
@@ -100,7 +100,7 @@ class Engine:
     ) -> Decision:
         """Find the best node for a pod, or say why there is none. Nothing is changed.
 
-        `find` has the latest version of a pod by its name, for plugins that make room; else this one is the latest.
+        `find` looks up the latest version of a pod by its key, for plugins that make room; else `pod` is the latest.
         AnswersMissingError if extenders have to be asked first; then decide again with the same `extender_answers`.
         TurnOverError if it takes long and `spent` is given, the seconds that earlier turns took; then decide again.
         For `candidate_rows` and `run_post_filter` see Cycle.
@@ -119,9 +119,9 @@ class Engine:
         repeats = profile.repeats_failures and run_post_filter and not explain
         repeats = repeats and candidate_rows is None and extender_answers is None
         try:
-            known = self._repeated.find(cycle, profile) if repeats else None
-            if known is not None:
-                self._repeat(known, decision, cycle, profile)
+            earlier = self._repeated.find(cycle, profile) if repeats else None
+            if earlier is not None:
+                self._repeat(earlier, decision, cycle, profile)
                 return decision
             self._decide(decision, cycle, profile, explain)
             if repeats:
@@ -154,11 +154,11 @@ class Engine:
         return self._profiles[pod.spec.scheduler_name].filters.copy_room(Cycle(pod, self.state, budget=self.budget))
 
     def signature(self, pod: Pod) -> Hashable:
-        """Equal for pods that all plugins of their profile that declare what they read treat alike (`Profile`)."""
+        """Equal for pods that all plugins of their profile treat alike (`Profile.signature`)."""
         return self._profiles[pod.spec.scheduler_name].signature(pod, self.state.facts(pod))
 
     def answers_for(self, pod: Pod, kind: type[ExtenderAnswers] = ExtenderAnswers) -> ExtenderAnswers | None:
-        """For the answers of extenders in one attempt at a pod; None if no extender has a say."""
+        """An object for the answers of extenders in one attempt at a pod; None if no extender is interested in it."""
         if not self._deciding:
             return None
         interested = [extender for extender in self._deciding if extender.is_interested(pod)]
@@ -170,13 +170,12 @@ class Engine:
     def _decide(self, decision: Decision, cycle: Cycle, profile: BoundProfile, explain: bool) -> None:
         if not self.state.nodes.live_count:
             decision.outcome, decision.status = Outcome.UNSCHEDULABLE, unschedulable(NO_NODES)
-            if not explain:
-                return
+            if explain:
+                decision.trace.pre_filter = profile.filters.pre_filter(cycle)
+            return
         pre_filter = decision.trace.pre_filter = profile.filters.pre_filter(cycle)
         if cycle.watch is not None:
             cycle.watch.lap("PreFilter", pre_filter.rejected)
-        if not self.state.nodes.live_count:
-            return
         if pre_filter.rejected is not None:
             if not pre_filter.rejected.is_rejection:
                 decision.outcome, decision.status = Outcome.ERROR, pre_filter.rejected
@@ -193,26 +192,26 @@ class Engine:
                 return
         self._search(decision, cycle, profile, pre_filter, nominated, explain)
 
-    def _repeat(self, known: Decision, decision: Decision, cycle: Cycle, profile: BoundProfile) -> None:
+    def _repeat(self, earlier: Decision, decision: Decision, cycle: Cycle, profile: BoundProfile) -> None:
         """Decide as for a pod with the same signature. Post-filters that declare nothing are asked."""
-        cycle.skipped_filters, watch = known.cycle.skipped_filters, cycle.watch
-        decision.outcome, decision.diagnosis, decision.trace = known.outcome, known.diagnosis, known.trace
+        cycle.skipped_filters, watch = earlier.cycle.skipped_filters, cycle.watch
+        decision.outcome, decision.diagnosis, decision.trace = earlier.outcome, earlier.diagnosis, earlier.trace
         if watch is not None:
             watch.lap("PreFilter")
             watch.lap("Filter")
         if not profile.undeclared:
-            decision.post_filter, decision.post_filter_status = known.post_filter, known.post_filter_status
+            decision.post_filter, decision.post_filter_status = earlier.post_filter, earlier.post_filter_status
             if watch is not None:
-                watch.lap("PostFilter", known.post_filter_status)
+                watch.lap("PostFilter", earlier.post_filter_status)
             return
-        answers = known.trace.post_filter_answers or {}
+        answers = earlier.trace.post_filter_answers or {}
         declared = {name: answer for name, answer in answers.items() if name not in profile.undeclared}
-        decision.trace = replace(known.trace, post_filter_answers=declared)
-        assert known.diagnosis is not None
-        self._fail(decision, cycle, profile, known.diagnosis)
+        decision.trace = replace(earlier.trace, post_filter_answers=declared)
+        assert earlier.diagnosis is not None
+        self._fail(decision, cycle, profile, earlier.diagnosis)
 
     def _try_nominated(self, cycle: Cycle, profile: BoundProfile) -> int | tuple[int, Status] | None:
-        """The nominated node is taken if it fits, whatever else there is. Its row, or why it does not fit."""
+        """The row of the nominated node, which is taken if it fits; else its row and why it does not fit."""
         name = cycle.pod.status.nominated_node_name
         row = self.state.nodes.row_of.get(name)
         if row is None or not self._eligible(cycle)[row]:
@@ -237,15 +236,15 @@ class Engine:
         nominated: int | tuple[int, Status] | None,
         explain: bool,
     ) -> None:
-        outcome, asked = None, Asked()
+        outcome, column_answers = None, ColumnAnswers()
         # The quick search gives no reasons; should extenders leave no node, those of all filters are due.
         if not explain and pre_filter.names is None and cycle.extender_answers is None:
-            outcome = profile.filters.search(cycle, pre_filter.plan, asked)
+            outcome = profile.filters.search(cycle, pre_filter.plan, column_answers)
             if outcome is not None and cycle.candidate_rows is not None:
                 outcome.restrict(outcome.feasible & cycle.candidate_rows)
         if outcome is None or (cycle.candidate_rows is not None and not outcome.feasible.any()):
             considered, few = self._considered(cycle, pre_filter.names)
-            outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain, asked=asked)
+            outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain, answers=column_answers)
         decision.trace.filter_outcome = outcome
         if cycle.watch is not None:
             cycle.watch.lap("Filter", outcome.broken)
@@ -263,14 +262,12 @@ class Engine:
                 if not decision.node:
                     decision.outcome, decision.status = Outcome.ERROR, error(str(failure))
                 return
-        if sample.found == 0 and not decision.node:
-            diagnosis = Diagnosis(self._eligible(cycle), filter_outcome=outcome)
-            self._diagnose(diagnosis, outcome, pre_filter, nominated)
-            self._fail(decision, cycle, profile, diagnosis)
+        if sample.feasible_count == 0 and not decision.node:
+            self._fail(decision, cycle, profile, self._diagnose(cycle, outcome, pre_filter, nominated))
             return
         if not decision.node:
-            decision.feasible, decision.evaluated = sample.found, sample.evaluated
-            if sample.found == 1:
+            decision.feasible, decision.evaluated = sample.feasible_count, sample.evaluated
+            if sample.feasible_count == 1:
                 decision.node = self.state.nodes.names[int(sample.feasible.argmax())]
         if explain or not decision.node:
             self._score(decision, cycle, profile, sample, explain)
@@ -301,9 +298,9 @@ class Engine:
     def _offer(
         self, answers: ExtenderAnswers, profile: BoundProfile, outcome: FilterOutcome, narrowed: bool
     ) -> NodeSample:
-        """The nodes found. The search moves on once in an attempt: what was offered to extenders stays offered."""
+        """The nodes to offer to extenders. An attempt searches once: nodes that were offered stay offered."""
         names = self.state.nodes.names
-        rows = answers.left_of_offered(outcome.feasible, names)
+        rows = answers.offered_rows(outcome.feasible, names)
         if rows is not None:
             feasible = np.zeros(len(outcome.feasible), dtype=np.bool_)
             feasible[rows] = True
@@ -311,18 +308,18 @@ class Engine:
         else:
             sample = self._sampler.sample(outcome, profile.percentage, narrowed, profile.one_is_enough)
         offered = [names[row] for row in np.flatnonzero(sample.feasible).tolist()]
-        is_whole = sample.found == int(np.count_nonzero(outcome.feasible))
+        is_whole = sample.feasible_count == int(np.count_nonzero(outcome.feasible))
         answers.offer(offered, sample.evaluated, is_whole=is_whole)
         return sample
 
     def _ask_extenders(
         self, answers: ExtenderAnswers, pod: Pod, outcome: FilterOutcome, sample: NodeSample
     ) -> NodeSample:
-        """What extenders leave of the nodes found; their rejections join the outcome."""
+        """The sample without the nodes that extenders reject; their rejections join the outcome."""
         table = self.state.nodes
-        rejections = answers.rejections(Point.FILTER, pod, answers.found)
+        rejections = answers.rejections(Point.FILTER, pod, answers.offered_names)
         rejected = {table.row_of[name]: status for name, status in rejections.items()}
-        if sample.found == len(rejected):
+        if sample.feasible_count == len(rejected):
             answers.found_none(others_fit=bool((outcome.feasible & ~sample.feasible).any()))
         if not rejected:
             return sample
@@ -331,10 +328,10 @@ class Engine:
         outcome.restrict(outcome.feasible.copy())
         feasible = sample.feasible.copy()
         outcome.feasible[rows] = feasible[rows] = False
-        return NodeSample(feasible, sample.found - len(rows), sample.evaluated)
+        return NodeSample(feasible, sample.feasible_count - len(rows), sample.evaluated)
 
     def _considered(self, cycle: Cycle, names: Set[str] | None) -> tuple[Bool, list[int] | None]:
-        """The rows to look at, and the same as a list if those are few that pre-filters left."""
+        """The rows to look at, and the same as a list if pre-filters left few."""
         table, eligible = self.state.nodes, self._eligible(cycle)
         if names is None:
             return eligible, None
@@ -349,17 +346,19 @@ class Engine:
 
     def _diagnose(
         self,
-        diagnosis: Diagnosis,
+        cycle: Cycle,
         outcome: FilterOutcome,
         pre_filter: PreFilterOutcome,
         nominated: int | tuple[int, Status] | None,
-    ) -> None:
+    ) -> Diagnosis:
+        diagnosis = Diagnosis(self._eligible(cycle), filter_outcome=outcome)
         pre_filter.tell(diagnosis)
         if isinstance(nominated, tuple) and not outcome.considered[nominated[0]]:
             diagnosis.extra[nominated[0]] = nominated[1]
         rejections = (status for status, _ in outcome.tally)
         for status in (*outcome.overrides.values(), *diagnosis.extra.values(), *rejections):
             diagnosis.blame(status)
+        return diagnosis
 
     def _fail(self, decision: Decision, cycle: Cycle, profile: BoundProfile, diagnosis: Diagnosis) -> None:
         """No node fits: ask the post-filters, one after another, whether room can be made."""
@@ -375,14 +374,14 @@ class Engine:
         decision.diagnosis = diagnosis
         if not cycle.run_post_filter:
             return
-        known = decision.trace.post_filter_answers = decision.trace.post_filter_answers or {}
+        answers = decision.trace.post_filter_answers = decision.trace.post_filter_answers or {}
         best: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
         for name, post_filter in profile.post_filters:
-            answer = known.get(name)
+            answer = answers.get(name)
             if answer is None:
-                answer = known[name] = post_filter(cycle, diagnosis, profile.filters)
+                answer = answers[name] = post_filter(cycle, diagnosis, profile.filters)
             result, status = answer
             if status is None:
                 decision.post_filter = result

@@ -1,10 +1,10 @@
-"""The equivalence cache: what plugins that look at one node at a time say of all pods of an equivalence class.
+"""The equivalence cache: what plugins that look at one node at a time answer about all pods of an equivalence class.
 
 Pods are equivalent if they are equal in all fields that the plugins declare to read (`Signature`): those of one
 ReplicaSet; and, to plugins that read nothing but the spec, those of an indexed Job, whose labels differ.
-Between two of them one row changes. So which rows pass those filters together, and what those scores add up to, is kept
-per class, and one row of it is worked out anew: a few numbers, no column. Which plugin rejected a row and why is not
-kept here; the filters are asked for that when a pod fits nowhere, or when the decision is explained.
+Between two of them one row changes. So the cache keeps per class which rows pass those filters together and what those
+scores add up to, and works out only the changed row anew: a few numbers, no column. Which plugin rejected a row and why
+is not kept: the engine asks the filters for that when a pod fits nowhere, or when the decision is explained.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ K = TypeVar("K", bound="CachedColumn")
 
 _BYTES_KEPT = 16 << 20
 _BYTES_PER_CLASS = 8_000
-"""What else an equivalence class costs, about: its facts and what plugins derived from them."""
+"""What an equivalence class takes beside columns, about: its facts and what plugins derived from them."""
 _BYTES_OF_LARGE_CLASSES = 2 << 20
 _MANY = 8
 """With more changed rows than this, columns are faster than one row after another."""
@@ -70,7 +70,7 @@ class CachedFilters(CachedColumn):
         self.passing = PassingRows(rows)
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
-        # Calls that are not measured go to the plugin itself: a frame less for every row and filter.
+        # Calls that are not measured go to the plugin itself, which saves a frame for every row and filter.
         passing, is_measured = self.passing, cycle.watch_of_plugins is not None
         for i, row in enumerate(rows):
             passes = bool(self._by_objects[row])
@@ -95,19 +95,19 @@ BoundScores = tuple[BoundScore, ...]
 
 
 class ScoreGroup:
-    """Scores that are answered together. Compared by identity, so that it is a cheap key."""
+    """Scores that the cache answers together. Compared by identity, so that a group is a cheap key."""
 
     __slots__ = ("dtype", "scores", "signature")
 
     def __init__(self, scores: BoundScores, dtype: Any) -> None:
-        """The total of all scores of the profile fits into a `dtype`."""
+        """`dtype` holds the total of all scores of the profile."""
         self.scores = scores
         self.dtype = dtype
         self.signature = Signature(union_of(bound.plugin.score_reads.pod for bound in scores))
 
 
 class FilterGroup:
-    """Filters that are answered together, likewise."""
+    """Filters that the cache answers together. Compared by identity, too."""
 
     __slots__ = ("filters", "signature")
 
@@ -117,7 +117,7 @@ class FilterGroup:
 
 
 class CachedScores(CachedColumn):
-    """The weighted sum of scores of narrow scope: those by pods on a node, and those that are the same on all nodes."""
+    """The weighted sum of scores of narrow scope: those by pods on a node, and those equal on all nodes."""
 
     __slots__ = ("_of_passing", "_passing", "_plugins", "constant", "total", "uncached")
 
@@ -135,13 +135,13 @@ class CachedScores(CachedColumn):
         self.total = total
         self.constant = constant
         self.uncached = uncached
-        """Scores by node objects that are not the same everywhere, or for equivalent pods: to be normalised over the
-        nodes that fit."""
+        """Scores by node objects that differ between nodes or equivalent pods: ScoreRunner asks them, and normalises
+        them over the nodes that fit."""
         self._passing: PassingRows | None = None
         self._of_passing = total
 
     def of_passing(self, passing: PassingRows) -> Int32:
-        """The total, -1 on rows that do not pass: the best of those that do is found without picking them out first."""
+        """The total, -1 on rows that do not pass: its maximum is the best of those that do, without picking them."""
         if passing is not self._passing:
             self._passing = passing
             # All bits are set in -1: this takes a quarter of the time of `where`.
@@ -173,41 +173,42 @@ class EquivalenceCache:
     def __init__(self, state: ClusterState, answers: AnswerCache) -> None:
         self._state = state
         self._answers = answers
-        self._passes: RecentlyUsed[CachedFilters] = _recently_used()
-        self._totals: RecentlyUsed[CachedScores] = _recently_used()
+        ordinary, large = 4 * _BYTES_PER_CLASS, _BYTES_OF_LARGE_CLASSES
+        self._passes = RecentlyUsed[CachedFilters](ordinary=ordinary, large=large)
+        self._totals = RecentlyUsed[CachedScores](ordinary=ordinary, large=large)
 
     def passing_rows(self, cycle: Cycle, group: FilterGroup) -> PassingRows | None:
-        """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin."""
+        """The rows that pass these filters, all of narrow scope; None if the plugins must be asked one by one."""
         key = (group.signature.of(cycle.pod, cycle.facts), group)
         passes = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, group.filters)
         return None if passes is None else passes.passing
 
     def totals(self, cycle: Cycle, group: ScoreGroup) -> CachedScores | None:
-        """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
+        """The sum of these scores on all rows; None if the plugins must be asked one by one."""
         key = (group.signature.of(cycle.pod, cycle.facts), group)
         return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group)
 
-    def _current(self, kept: RecentlyUsed[K], key: Hashable, cycle: Cycle) -> K | None:
+    def _current(self, cache: RecentlyUsed[K], key: Hashable, cycle: Cycle) -> K | None:
         """The cached entry of the key, repaired; None if it has to be made anew."""
-        known = kept.get(key)
+        entry = cache.get(key)
         table = self._state.nodes
-        if known is None or known.object_position != table.object_changes.position:
+        if entry is None or entry.object_position != table.object_changes.position:
             return None
-        position = known.log.position
-        if known.position != position:
-            repair = self._answers.rows_to_repair(known.log, known.position, table.size)
+        position = entry.log.position
+        if entry.position != position:
+            repair = self._answers.rows_to_repair(entry.log, entry.position, table.size)
             if repair is None or len(repair[0]) > _MANY:
                 return None
-            if not known.repair(cycle, *repair):
-                kept.discard(key)  # repaired halfway
+            if not entry.repair(cycle, *repair):
+                cache.discard(key)  # repaired halfway
                 return None
-            known.position = position
-        return known
+            entry.position = position
+        return entry
 
-    def _keep(self, kept: RecentlyUsed[K], key: Hashable, new: K, bytes_per_row: int) -> K:
+    def _keep(self, cache: RecentlyUsed[K], key: Hashable, entry: K, bytes_per_row: int) -> K:
         size = self._state.nodes.size
-        kept.put(key, new, max(16, _BYTES_KEPT // (2 * (bytes_per_row * size + _BYTES_PER_CLASS))))
-        return new
+        cache.put(key, entry, max(16, _BYTES_KEPT // (2 * (bytes_per_row * size + _BYTES_PER_CLASS))))
+        return entry
 
     def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[BoundFilter, ...]) -> CachedFilters | None:
         table = self._state.nodes
@@ -252,7 +253,3 @@ class EquivalenceCache:
         log = self._answers.log_of(*(bound.plugin.score_reads.cluster for bound in by_pods))
         totals = CachedScores(total, tuple(by_pods), constant, tuple(uncached), log, table.object_changes.position)
         return self._keep(self._totals, key, totals, bytes_per_row=2 * total.itemsize)
-
-
-def _recently_used() -> RecentlyUsed[Any]:
-    return RecentlyUsed(ordinary=4 * _BYTES_PER_CLASS, large=_BYTES_OF_LARGE_CLASSES)

@@ -16,11 +16,11 @@ class PluginError(Exception):
 
 
 class NotDecidedError(Exception):
-    """No mistake of the plugin that was asked: the attempt has to wait for something before it can be decided."""
+    """The attempt cannot be decided yet, or not in time: no mistake of the plugin that raised it."""
 
 
 class Blame:
-    """Whatever is raised inside is a PluginError of this plugin, unless it is one of another plugin already."""
+    """Turns what is raised inside into a PluginError of this plugin, unless it is one already."""
 
     __slots__ = ("_plugin",)
 
@@ -45,6 +45,6 @@ def describe(error: BaseException) -> str:
 
 def describe_with_place(error: BaseException, *, outside: Iterable[str] = ()) -> str:
     """As `describe`, after `file:line: ` of where it was raised, unless that is here or in one of these packages."""
-    inside = extract_tb(error.__traceback__)[1:]
-    own = [frame for frame in inside if not any(package in frame.filename for package in outside)]
+    frames = extract_tb(error.__traceback__)[1:]
+    own = [frame for frame in frames if not any(package in frame.filename for package in outside)]
     return f"{own[-1].filename}:{own[-1].lineno}: {describe(error)}" if own else describe(error)

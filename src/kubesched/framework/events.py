@@ -1,7 +1,7 @@
 """What may happen in a cluster, and which plugins it may help: a pod that was rejected waits for such an event.
 
 A plugin names the events that could turn its rejection into a pass, each with a hint that looks at the object as it
-was and as it is. Only pods whose rejectors say QUEUE are tried again.
+was and as it is. The queue tries a pod again only if the hint of a plugin that rejected it says QUEUE.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Action(IntFlag):
 
     @property
     def word(self) -> str:
-        """`UpdateNodeTaint`."""
+        """The name in metrics, such as `UpdateNodeTaint`."""
         return "".join(part.title() for part in (self.name or "").split("_"))
 
 
 class Kind(StrEnum):
-    """What an event is about. POD stands for all pods; what happens is about one that has a node, or one that has not.
+    """What an event is about. Plugins register POD for all pods; an event is about a pod with a node, or one without.
 
     Of the latter v1.36 knows only PENDING_POD. v1.37 tells the pod that waits (TARGET_POD) from all others.
     """
@@ -101,7 +101,7 @@ class ClusterEvent:
     is_wildcard: bool = field(init=False, compare=False, repr=False)
     """Whether it wakes every pod without asking any plugin."""
     _hash: int = field(init=False, compare=False, repr=False)
-    """Kept, because enums work theirs out in Python, and every change of the cluster is looked up by its event."""
+    """Kept, because enums compute their hashes in Python, and the queue looks up every change by its event."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.name or str(self.kind) + self.action.word)
@@ -115,14 +115,14 @@ class ClusterEvent:
         """Whether a plugin that registered this waits for what happened."""
         if self.is_wildcard:
             return True
-        pods = self.kind is Kind.POD and happened.kind in POD_KINDS
-        # A general update is not among the special ones, though it has all their bits.
-        same_kind = self.kind in (happened.kind, Kind.ANY) or pods
+        is_pod = self.kind is Kind.POD and happened.kind in POD_KINDS
+        same_kind = is_pod or self.kind in (happened.kind, Kind.ANY)
+        # An event of all updates is not covered by one kind of update, though they have a bit in common.
         return same_kind and bool(self.action & happened.action) and happened.action <= self.action
 
 
 class Hint(Enum):
-    """What a plugin makes of an event."""
+    """Whether an event may help a pod that a plugin rejected."""
 
     QUEUE = "Queue"
     SKIP = "QueueSkip"
@@ -135,14 +135,14 @@ HintFunction = Callable[[Pod, Any, Any, ClusterState], Hint]
 class Lookup(NamedTuple):
     """How to find the waiting pods that an event may help, instead of asking the hint about each.
 
-    The hint is asked only about pods that wait for something that the event brings. Besides, it is asked about a pod
-    that is itself the object that changed.
+    QueueingHints asks the hint only about pods that wait for something that the event brings, and about a pod that is
+    itself the object that changed.
     """
 
     waits: Callable[[Pod, ClusterState], Iterable[Hashable]]
-    """All that a rejected pod may wait for. It must follow from the pod's definition."""
+    """The keys that a rejected pod may wait for. They must follow from the pod's definition."""
     brings: Callable[[Any, Any, ClusterState], Iterable[Hashable] | None]
-    """All that an event brings, from the object as it was and as it is; None if it may be anything."""
+    """The keys that an event brings, from the object as it was and as it is; None if it may bring any."""
 
 
 @dataclass(frozen=True, slots=True)

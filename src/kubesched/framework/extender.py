@@ -1,8 +1,7 @@
 """Extenders: schedulers outside the process that may reject nodes, score them, spare victims and bind pods.
 
-Here is what one can be asked, and how answers of several are put together. Deciding never waits: a decision that lacks
-answers ends with AnswersMissingError, and is made again once they are there. How extenders are reached is not known
-here.
+Here is what the engine asks them, and how it merges their answers; the package `extenders` reaches them. Deciding never
+waits: a decision that lacks answers ends with AnswersMissingError, and is made again once they are there.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.state.columns import Bool
 
 EXTENDER = "Extender"
-"""The plugin that the rejections of all extenders count for. Any event may help a pod that they rejected."""
+"""The plugin name that rejections of all extenders bear. Any event may help a pod that they rejected."""
 
 _FIT = "NodeResourcesFit"
 
@@ -58,25 +57,25 @@ class NodeVictims(NamedTuple):
 
 
 class SparedVictims(NamedTuple):
-    """The same as an extender answers: pods by their uid."""
+    """As `NodeVictims`, from an extender: pods by their uid."""
 
     uids: tuple[str, ...]
     violations: int
 
 
 class Extender(Protocol):
-    """One extender. Only what it says it does is asked of it; every question may end in an ExtenderError."""
+    """One extender. It is asked only for the verbs that it has; every question may end in an ExtenderError."""
 
     name: str
     ignorable: bool
-    """Whether pods are scheduled without its word when it fails."""
+    """Whether pods are scheduled without its answer when it fails."""
     weight: int
     filters: bool
     prioritizes: bool
     preempts: bool
     binds: bool
     keeps_accounts: bool
-    """Whether it counts by itself what pods take: then its answer is good only if the pods before have their nodes."""
+    """Whether it counts what pods take: then it must be asked after earlier pods have their nodes."""
 
     def is_interested(self, pod: Pod) -> bool:
         """Whether it wants to be asked about this pod at all."""
@@ -85,13 +84,13 @@ class Extender(Protocol):
         """Which of the nodes the pod may go to."""
 
     async def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
-        """How good nodes are, by name, from 0 to 10; those left out get nothing."""
+        """How good nodes are, by name, from 0 to 10; a node without a score gets 0."""
 
     async def process_preemption(self, pod: Pod, victims: Mapping[str, NodeVictims]) -> Mapping[str, SparedVictims]:
         """The nodes where preemption may go on, and the victims it would take there."""
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind the pod in the scheduler's stead."""
+        """Bind the pod instead of the Bind plugins."""
 
 
 class Point(Enum):
@@ -141,7 +140,7 @@ class ExtenderQuestion(Generic[Subject, Answer]):
 
 
 class AnswersMissingError(NotDecidedError):
-    """There is no decision before these questions are answered; none if the pod has to wait for its turn."""
+    """There is no decision before extenders answer these questions; no questions if the pod must wait for its turn."""
 
     def __init__(self, questions: Sequence[ExtenderQuestion[Any, Any]]) -> None:
         super().__init__("extenders have not answered yet")
@@ -149,24 +148,24 @@ class AnswersMissingError(NotDecidedError):
 
 
 class AnswersOutdatedError(NotDecidedError):
-    """The cluster moved on while extenders answered: what they let pass is not to be had any more."""
+    """The cluster changed while extenders answered: the nodes that they let pass do not fit any more."""
 
 
 class ExtenderAnswers:
     """What extenders were asked in one attempt, and what they answered.
 
-    An attempt is decided on the nodes that were offered to extenders, as kube-scheduler decides on its snapshot: nodes
-    that came later do not count, and those that fit no longer drop out.
+    An attempt is decided on the nodes that the engine offered to extenders, as kube-scheduler decides on its snapshot:
+    nodes that came later do not count, and those that fit no longer drop out.
     """
 
     def __init__(self, interested: Sequence[Extender], node_of: Callable[[str], Node]) -> None:
-        """`node_of` has nodes by name: they are gone through only when there is a question to ask."""
+        """`node_of` looks up a node by its name, for a question that is asked."""
         self.offered: frozenset[str] | None = None
-        """The nodes that were found, and still fit; None if there was no search yet."""
-        self.found: Sequence[str] = ()
-        """The names of the offered nodes, in order."""
+        """The nodes that the search found, and that still fit; None if there was no search yet."""
+        self.offered_names: Sequence[str] = ()
+        """The same, in the order of their rows."""
         self.evaluated = 0
-        """How many nodes were looked at for them."""
+        """How many nodes the search looked at."""
         self.looks_ahead = False
         """Whether it is not the pod's turn yet: questions may be asked, but nothing is decided."""
         self._is_renewed = False
@@ -174,50 +173,50 @@ class ExtenderAnswers:
         self._lost = frozenset[str]()
         self._interested = interested
         self._node_of = node_of
-        self._asked: dict[tuple[Point, int], ExtenderQuestion[Any, Any]] = {}
+        self._questions: dict[tuple[Point, int], ExtenderQuestion[Any, Any]] = {}
 
     @property
     def may_look_ahead(self) -> bool:
         return not any(extender.keeps_accounts for extender in self._interested)
 
     def wait_for_turn(self) -> None:
-        """To be called before anything is drawn or changed."""
+        """AnswersMissingError if it is not the pod's turn yet: to be called before anything is drawn or changed."""
         if self.looks_ahead:
             raise AnswersMissingError(())
 
-    def left_of_offered(self, feasible: Bool, names: Sequence[str]) -> list[int] | None:
-        """The rows of nodes that were offered and still fit; None if there is to be a search first."""
+    def offered_rows(self, feasible: Bool, names: Sequence[str]) -> list[int] | None:
+        """The rows of offered nodes that still fit; None if there was no search yet."""
         if self.offered is None:
             return None
         return [row for row in np.flatnonzero(feasible).tolist() if names[row] in self.offered]
 
-    def offer(self, found: Sequence[str], evaluated: int, *, is_whole: bool) -> None:
-        """These nodes were found, or are left of those that were. `is_whole`: there are no others that fit."""
-        self.found = found
+    def offer(self, names: Sequence[str], evaluated: int, *, is_whole: bool) -> None:
+        """The nodes that a search found, or that still fit of those. `is_whole`: no other node fits."""
+        self.offered_names = names
         if self.offered is None:
-            self.evaluated, self._is_whole, self.offered = evaluated, is_whole, frozenset(found)
-        elif len(found) < len(self.offered):
-            self._lost |= self.offered.difference(found)
-            self.offered = frozenset(found)
+            self.evaluated, self._is_whole, self.offered = evaluated, is_whole, frozenset(names)
+        elif len(names) < len(self.offered):
+            self._lost |= self.offered.difference(names)
+            self.offered = frozenset(names)
 
     def found_none(self, *, others_fit: bool) -> None:
-        """No node is left. AnswersOutdatedError if that is only so because the cluster moved on."""
-        if self._lost - self._rejected() or (others_fit and self._is_whole):
+        """Extenders and filters leave no node. AnswersOutdatedError if only because the cluster changed meanwhile."""
+        if self._lost - self._rejected_names() or (others_fit and self._is_whole):
             self.give_up()
 
     def give_up(self) -> None:
-        """AnswersOutdatedError, for everything to be asked anew; but only once."""
+        """AnswersOutdatedError, so that all questions are asked anew; but only once in an attempt."""
         if not self._is_renewed:
             raise AnswersOutdatedError
 
     def renew(self) -> None:
         self.offered, self._is_renewed = None, True
         self._lost = frozenset()
-        self._asked.clear()
+        self._questions.clear()
 
-    def _rejected(self) -> set[str]:
+    def _rejected_names(self) -> set[str]:
         rejected = set[str]()
-        for (point, _), question in self._asked.items():
+        for (point, _), question in self._questions.items():
             if point is Point.FILTER and question.has_answer:
                 rejected |= {node.name for node in question.about} - question.answer.passed
         return rejected
@@ -225,7 +224,7 @@ class ExtenderAnswers:
     # -- filter -------------------------------------------------------------------------------------------------------
 
     def rejections(self, point: Point, pod: Pod, names: Sequence[str]) -> dict[str, Status]:
-        """The nodes that extenders reject, and why. Each is asked about those that the ones before it let pass."""
+        """The nodes that extenders reject, and why. Each is asked about the nodes that earlier ones let pass."""
         standing, rejected = names, dict[str, Status]()
         for extender in self._interested:
             if not standing:
@@ -240,28 +239,28 @@ class ExtenderAnswers:
                 raise
             left_out = [name for name in standing if name not in answer.passed]
             if left_out:
-                rejected |= {name: _why(extender, answer, name) for name in left_out}
+                rejected |= {name: _rejection(extender, answer, name) for name in left_out}
                 standing = [name for name in standing if name in answer.passed]
         return rejected
 
     # -- prioritize ---------------------------------------------------------------------------------------------------
 
     def scores(self, pod: Pod, names: Sequence[str]) -> list[tuple[Extender, list[int]]]:
-        """The scores of each extender that has any, a number per node, in their order. One that failed has none."""
-        asked = [
+        """The scores of each extender that prioritizes, a number per node, in order. One that failed has none."""
+        questions = [
             (extender, self._question(Point.PRIORITIZE, extender, extender.prioritize, pod, names))
             for extender in self._interested
             if extender.prioritizes
         ]
-        missing = [question for _, question in asked if question.is_open]
+        missing = [question for _, question in questions if question.is_open]
         if missing:
             raise AnswersMissingError(missing)
         scores = []
-        for extender, question in asked:
+        for extender, question in questions:
             try:
                 answer = question.answer
             except ExtenderError:
-                continue  # without its preference; kube-scheduler ignores this of all extenders
+                continue  # without its scores; kube-scheduler ignores such failures of all extenders
             scores.append((extender, [answer.get(name, 0) for name in names]))
         return scores
 
@@ -273,9 +272,9 @@ class ExtenderAnswers:
     def about_victims(
         self, extender: Extender, pod: Pod, victims: Mapping[str, NodeVictims]
     ) -> ExtenderQuestion[Mapping[str, NodeVictims], Mapping[str, SparedVictims]]:
-        """The question as it was asked, which may have been about other victims."""
+        """The question about victims; the earlier one if it was asked already, perhaps about other victims."""
         key = (Point.PREEMPTION, self._interested.index(extender))
-        return self._asked.setdefault(key, ExtenderQuestion(extender.process_preemption, pod, victims))
+        return self._questions.setdefault(key, ExtenderQuestion(extender.process_preemption, pod, victims))
 
     def _question(
         self,
@@ -286,39 +285,35 @@ class ExtenderAnswers:
         names: Sequence[str],
     ) -> ExtenderQuestion[Sequence[Node], Answer]:
         key = (point, self._interested.index(extender))
-        if key not in self._asked:
-            self._asked[key] = ExtenderQuestion(verb, pod, [self._node_of(name) for name in names])
-        return self._asked[key]
+        if key not in self._questions:
+            self._questions[key] = ExtenderQuestion(verb, pod, [self._node_of(name) for name in names])
+        return self._questions[key]
 
 
 async def _filter(extender: Extender, pod: Pod, nodes: Sequence[Node]) -> Filtered:
     answer = await extender.filter(pod, nodes)
-    _check_known(extender, answer, nodes)
-    return answer
-
-
-def _check_known(extender: Extender, answer: Filtered, asked: Sequence[Node]) -> None:
-    unknown = answer.passed - {node.name for node in asked}
+    unknown = answer.passed - {node.name for node in nodes}
     if unknown:
         raise ExtenderError(
             f'extender "{extender.name}" claims a filtered node "{min(unknown)}" '
             "which is not found in the input node list"
         )
+    return answer
 
 
-def _why(extender: Extender, answer: Filtered, name: str) -> Status:
+def _rejection(extender: Extender, answer: Filtered, name: str) -> Status:
     if name in answer.unresolvable:
         status = unresolvable(answer.unresolvable[name])
     elif name in answer.failed:
         status = unschedulable(answer.failed[name])
     else:
-        # Left out without a word, which kube-scheduler takes for unresolvable.
+        # kube-scheduler takes a node that is left out without a reason for unresolvable.
         status = unresolvable(f'node(s) were left out by extender "{extender.name}"')
     return status.by(EXTENDER)
 
 
 async def ask_to_bind(extenders: Iterable[Extender], pod: Pod, node_name: str) -> bool:
-    """Whether an extender bound the pod. ExtenderError if one should have and could not."""
+    """Whether an extender bound the pod. ExtenderError if one that binds failed."""
     for extender in extenders:
         if not extender.binds or not extender.is_interested(pod):
             continue
@@ -333,9 +328,9 @@ async def ask_to_bind(extenders: Iterable[Extender], pod: Pod, node_name: str) -
 
 
 def ignoring_managed_resources(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
-    """The configuration as profiles need it: resources that only extenders account for are none of NodeResourcesFit.
+    """The configuration in which NodeResourcesFit ignores resources that only extenders account for.
 
-    As in kube-scheduler, they take the place of those that its arguments name, if there are any at all.
+    As in kube-scheduler, these replace the ignored resources of the plugin's arguments, if there are any at all.
     """
     ignored = tuple(
         resource.name

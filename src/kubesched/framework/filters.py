@@ -26,8 +26,8 @@ from kubesched.state.columns import Bool, Int32, Rows
 from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
 
-Asked = dict[str, tuple[Int32 | None, Bool]]
-"""By filter, what it said about all rows: rejection ids, if there are any, and where it passes."""
+ColumnAnswers = dict[str, tuple[Int32 | None, Bool]]
+"""By filter its answer about all rows: rejection ids, if there are any, and where it passes."""
 
 
 class FilterRunner:
@@ -45,7 +45,6 @@ class FilterRunner:
         self.pre_filters = tuple(map(BoundPreFilter, pre_filters))
         self.filters = tuple(filters)
         self._bound = tuple(BoundFilter(plugin, state, answers) for plugin in filters)
-        self._answers = answers
         self._equivalence = equivalence
         self._plan_key = StateKey[FilterPlan]("filters")
         self._plans: dict[frozenset[str], FilterPlan] = {}
@@ -56,13 +55,13 @@ class FilterRunner:
     # -- before any node ----------------------------------------------------------------------------------------------
 
     def pre_filter(self, cycle: Cycle) -> PreFilterOutcome:
-        """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
+        """Ask all pre-filters; after an unresolvable rejection no more. Preemption may help after another one."""
         if cycle.facts.extended:
             self.state.give_columns(cycle.facts)
         plan = cycle.shared_facts.find(self._plan_key)
         outcome = PreFilterOutcome(plan)
         skipped: list[str] = []
-        for_all: list[str] = []
+        skipped_for_class: list[str] = []
         for plugin in self.pre_filters if plan is None else plan.pre_filters:
             answer = plugin.pre_filter(cycle)
             if answer is None:
@@ -70,7 +69,7 @@ class FilterRunner:
             if answer is SKIP:
                 skipped.append(plugin.name)
                 if plan is None and plugin.skips_class(cycle.pod, cycle.facts):
-                    for_all.append(plugin.name)
+                    skipped_for_class.append(plugin.name)
             elif isinstance(answer, Status):
                 if answer.code is Code.UNSCHEDULABLE:
                     outcome.rejected = answer.by(plugin.name)
@@ -78,25 +77,25 @@ class FilterRunner:
                 if answer.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     answer = error(f'running PreFilter plugin "{plugin.name}": {answer.message}')
                 outcome.rejected = answer.by(plugin.name)
-                cycle.skipped_filters = self._skipped_before(plugin, plan, skipped)
+                cycle.skipped_filters = self._skipped_until(plugin, plan, skipped)
                 return outcome
             elif not isinstance(answer, frozenset | set):
-                wrong = TypeError(f"pre_filter must answer None, a Status or a set of node names, not {answer!r}")
-                raise PluginError(plugin.name, wrong)
+                mistake = TypeError(f"pre_filter must answer None, a Status or a set of node names, not {answer!r}")
+                raise PluginError(plugin.name, mistake)
             else:
                 outcome.narrowed_by.add(plugin.name)
                 outcome.names = answer if outcome.names is None else outcome.names & answer
                 if not outcome.names:
-                    outcome.rejected = _nothing_left(outcome.narrowed_by)
-                    cycle.skipped_filters = self._skipped_before(plugin, plan, skipped)
+                    outcome.rejected = _no_node_in_common(outcome.narrowed_by)
+                    cycle.skipped_filters = self._skipped_until(plugin, plan, skipped)
                     return outcome
         if plan is None:
-            outcome.plan = self._plan(frozenset(for_all))
+            outcome.plan = self._plan_without(frozenset(skipped_for_class))
             cycle.shared_facts.keep(self._plan_key, outcome.plan)
-        cycle.skipped_filters = self._skipped(plan, skipped)
+        cycle.skipped_filters = self._all_skipped(plan, skipped)
         return outcome
 
-    def _skipped(self, plan: FilterPlan | None, skipped: list[str]) -> frozenset[str]:
+    def _all_skipped(self, plan: FilterPlan | None, skipped: list[str]) -> frozenset[str]:
         """The names of all skipped plugins. Equal sets are one object, which is a cheap key."""
         if plan is None:
             return frozenset(skipped)
@@ -106,36 +105,34 @@ class FilterRunner:
             names = self._skips[key] = plan.skipped.union(skipped)
         return names
 
-    def _skipped_before(self, last: BoundPreFilter, plan: FilterPlan | None, skipped: list[str]) -> frozenset[str]:
-        """Plugins that come after the one that rejected the pod were not asked, and so did not skip it."""
-        asked = {plugin.name for plugin in self.pre_filters[: self.pre_filters.index(last)]}
-        return self._skipped(plan, skipped) & asked
-
-    def _plan(self, skipped: frozenset[str]) -> FilterPlan:
-        plan = self._plans.get(skipped)
-        if plan is None:
-            plan = self._plans[skipped] = self._plan_without(skipped)
-        return plan
+    def _skipped_until(self, rejector: BoundPreFilter, plan: FilterPlan | None, skipped: list[str]) -> frozenset[str]:
+        """The same, without plugins after the one that rejected the pod: they were not asked."""
+        asked = {plugin.name for plugin in self.pre_filters[: self.pre_filters.index(rejector)]}
+        return self._all_skipped(plan, skipped) & asked
 
     def _plan_without(self, skipped: frozenset[str]) -> FilterPlan:
-        filters = tuple(bound for bound in self._bound if bound.name not in skipped)
-        narrow = tuple(bound for bound in filters if _is_narrow(bound.plugin))
-        return FilterPlan(
-            skipped,
-            tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),
-            filters,
-            self._groups.setdefault(narrow, FilterGroup(narrow)),
-            frozenset(plugin.name for plugin in narrow),
-            tuple(plugin for plugin in filters if plugin not in narrow),
-        )
+        if skipped not in self._plans:
+            filters = tuple(bound for bound in self._bound if bound.name not in skipped)
+            narrow = tuple(
+                bound for bound in filters if bound.plugin.is_columnar and bound.plugin.filter_reads.is_narrow
+            )
+            self._plans[skipped] = FilterPlan(
+                skipped,
+                tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),
+                filters,
+                self._groups.setdefault(narrow, FilterGroup(narrow)),
+                frozenset(bound.name for bound in narrow),
+                tuple(bound for bound in filters if bound not in narrow),
+            )
+        return self._plans[skipped]
 
     # -- all rows -----------------------------------------------------------------------------------------------------
 
-    def search(self, cycle: Cycle, plan: FilterPlan | None, asked: Asked) -> FilterOutcome | None:
-        """The live rows that fit, without the rejections of the others; None if that must be asked in full.
+    def search(self, cycle: Cycle, plan: FilterPlan | None, answers: ColumnAnswers) -> FilterOutcome | None:
+        """The live rows that fit, without the rejections of the others; None if `run` must find them.
 
-        The usual case, made short: filters of narrow scope are answered together for all equivalent pods. What others
-        said about all rows is in `asked` then.
+        The usual case, made short: EquivalenceCache answers filters of narrow scope together for all equivalent pods.
+        Answers of other filters about all rows are put into `answers`.
         """
         if plan is None or not plan.narrow_names.isdisjoint(cycle.skipped_filters):
             return None
@@ -148,7 +145,7 @@ class FilterRunner:
                 plugin = bound.plugin
                 ids, passes = bound.ask(cycle, outcome.feasible, False)
                 if plugin.is_columnar:
-                    asked[bound.name] = ids, passes
+                    answers[bound.name] = ids, passes
                 if ids is not None:
                     if plugin.rejections.has_errors and _first_error(plugin, ids, outcome.feasible) is not None:
                         return None
@@ -166,13 +163,13 @@ class FilterRunner:
         *,
         few: list[int] | None = None,
         exhaustive: bool = False,
-        asked: Asked | None = None,
+        answers: ColumnAnswers | None = None,
     ) -> FilterOutcome:
-        """Ask the filters about the rows considered, but for those that `search` has just `asked`.
+        """Ask the filters about the rows considered, but for `answers` that `search` has just got.
 
         `exhaustive` goes on when no row is left, for an explanation.
-        If the rows considered are `few`, nothing is asked about others: the next pod of a DaemonSet has another node,
-        so columns of answers would be made for one row each and never used again.
+        If the rows considered are `few`, filters are asked about no others: the next pod of a DaemonSet has another
+        node, so a column of answers would be made for one row and never used again.
         """
         if few and not exhaustive:
             return self._run_on_few(cycle, considered, few)
@@ -182,8 +179,8 @@ class FilterRunner:
         for bound in self._bound if plan is None else plan.filters:
             if bound.name in cycle.skipped_filters:
                 continue
-            known = asked.get(bound.name) if asked else None
-            ids, passes = known or bound.ask(cycle, standing, exhaustive)
+            answer = answers.get(bound.name) if answers else None
+            ids, passes = answer or bound.ask(cycle, standing, exhaustive)
             if ids is None:
                 continue
             plugin = bound.plugin
@@ -223,8 +220,8 @@ class FilterRunner:
             self._judge_with_nominated(cycle, outcome, considered)
         return outcome
 
-    def say_the_same(self, cycle: Cycle, names: Set[str], outcome: FilterOutcome, skipped: Set[str]) -> bool:
-        """Whether these plugins say of this pod what they said, at the same moment, of one that no node fits."""
+    def repeats(self, outcome: FilterOutcome, cycle: Cycle, names: Set[str], skipped: Set[str]) -> bool:
+        """Whether these plugins answer about this pod as in an outcome of the same moment, in which no node fits."""
         for plugin in self.pre_filters:
             if plugin.name in names:
                 answer = plugin.pre_filter(cycle)
@@ -236,8 +233,8 @@ class FilterRunner:
                 continue
             ids = columns.get(bound.plugin.rejections)
             if bound.name in names:
-                asked, _ = bound.ask(cycle, standing, False)
-                before, after = (0 if column is None else column[standing] for column in (ids, asked))
+                own_ids, _ = bound.ask(cycle, standing, False)
+                before, after = (0 if column is None else column[standing] for column in (ids, own_ids))
                 if np.any(before != after):
                     return False
             if ids is not None:
@@ -316,55 +313,55 @@ class FilterRunner:
                 plugin.remove_pod(cycle, pod, world.row(0))
 
     def _nominated_ahead(self, cycle: Cycle, row: int) -> list[PlacedPod]:
-        """Pods nominated to a row that this pod must leave room for: other pods of the same or a higher priority."""
+        """Other pods nominated to a row, of the same or a higher priority: this pod must leave room for them."""
         pods = self.state.nominated.on_node(self.state.nodes.names[row])
-        me = cycle.pod.identity
-        ahead = [pod for pod in pods if pod.priority >= cycle.priority and pod.identity != me]
+        identity = cycle.pod.identity
+        ahead = [pod for pod in pods if pod.priority >= cycle.priority and pod.identity != identity]
         return [PlacedPod(pod, self.state.facts(pod), row, assumed=True) for pod in ahead]
 
     def _judge_with_nominated(self, cycle: Cycle, outcome: FilterOutcome, among: Bool) -> None:
         """Judge these rows again, with the pods nominated there that go before this one.
 
-        What looks at node objects says the same as before, and what looks at totals is asked about all rows at once.
-        Filters that look at pods are asked again, row by row, where they depend on one of those pods.
+        Filters that look at node objects answer as before. Filters that look at totals are asked about all rows at
+        once; those that look at pods are asked again, row by row, where they depend on one of those pods.
         """
         ahead = self.state.companion(NominatedColumns).at_or_above(cycle.pod, cycle.priority, among)
-        which = np.flatnonzero(among[ahead.rows])
-        if not len(which):
+        places = np.flatnonzero(among[ahead.rows])
+        if not len(places):
             return
-        rows = ahead.rows[which]
+        rows = ahead.rows[places]
         world = WhatIf(self.state, rows)
-        ahead.count_in(world, np.arange(len(rows)), which)
-        before, judging, none = dict(outcome.columns), ~world.none(), np.zeros(len(rows), dtype=np.int32)
+        ahead.count_in(world, np.arange(len(rows)), places)
+        columns, standing, no_ids = dict(outcome.columns), ~world.none(), np.zeros(len(rows), dtype=np.int32)
         for bound in self._bound:
             if bound.name in cycle.skipped_filters:
                 continue
             plugin = bound.plugin
-            known = before.get(plugin.rejections)
-            ids, singly = (none if known is None else known[rows]), world.none()
+            column = columns.get(plugin.rejections)
+            ids, one_by_one = (no_ids if column is None else column[rows]), world.none()
             if plugin.looks_at_totals:
-                alone, ids = ids, bound.filter(cycle, world)
-                if (ids != alone).any():
-                    self._reject_for_nominated(outcome, plugin, rows, ids * judging)
-                    singly = judging & (alone != 0) & (ids == 0)  # fuller, and all the better
+                ids_without, ids = ids, bound.filter(cycle, world)
+                if (ids != ids_without).any():
+                    self._reject_for_nominated(outcome, plugin, rows, ids * standing)
+                    one_by_one = standing & (ids_without != 0) & (ids == 0)  # passes only because it is fuller
             elif plugin.looks_at_pods and plugin.depends_on_pods(cycle):
-                singly = judging & ahead.rows_with(partial(plugin.depends_on_pod, cycle))[which]
-            for i in np.flatnonzero(singly).tolist():
-                self._judge_singly(cycle, outcome, int(rows[i]), ahead.pods_at(int(which[i])))
-            judging &= ~singly & (ids == 0)
-            if not judging.any():
+                one_by_one = standing & ahead.rows_with(partial(plugin.depends_on_pod, cycle))[places]
+            for i in np.flatnonzero(one_by_one).tolist():
+                self._judge_row(cycle, outcome, int(rows[i]), ahead.pods_at(int(places[i])))
+            standing &= ~one_by_one & (ids == 0)
+            if not standing.any():
                 break
 
-    def _reject_for_nominated(self, outcome: FilterOutcome, plugin: FilterPlugin, rows: Rows, found: Int32) -> None:
+    def _reject_for_nominated(self, outcome: FilterOutcome, plugin: FilterPlugin, rows: Rows, row_ids: Int32) -> None:
         """One filter rejects rows together with the pods nominated there."""
         ids = np.zeros(len(outcome.considered), dtype=np.int32)
-        ids[rows] = found
+        ids[rows] = row_ids
         outcome.for_nominated.append((plugin.rejections, ids))
         if outcome.broken is None and plugin.rejections.has_errors:
             outcome.broken = _first_error(plugin, ids, outcome.considered)
         outcome.restrict(outcome.feasible & (ids == 0))
 
-    def _judge_singly(self, cycle: Cycle, outcome: FilterOutcome, row: int, arrivals: Sequence[PlacedPod]) -> None:
+    def _judge_row(self, cycle: Cycle, outcome: FilterOutcome, row: int, arrivals: Sequence[PlacedPod]) -> None:
         world = WhatIf(self.state, np.array([row]))
         with self.imagine(cycle, world, arrivals):
             status = self.check(cycle, world)
@@ -378,16 +375,12 @@ class FilterRunner:
             outcome.feasible[row] = False
 
 
-def _is_narrow(plugin: FilterPlugin) -> bool:
-    return plugin.is_columnar and plugin.filter_reads.is_narrow
-
-
 def _first_error(plugin: FilterPlugin, ids: Int32, standing: Bool) -> Status | None:
     rows = np.flatnonzero(standing & plugin.rejections.errors_among(ids))
     return plugin.rejections.status_of(int(ids[rows[0]])) if len(rows) else None
 
 
-def _nothing_left(plugins: set[str]) -> Status:
+def _no_node_in_common(plugins: set[str]) -> Status:
     names = sorted(plugins)
     if len(names) == 1:
         return unresolvable(f"node(s) didn't satisfy plugin {names[0]}")

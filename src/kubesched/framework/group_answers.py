@@ -1,7 +1,7 @@
-"""What extenders answer about a pod of a group, which is decided more than once before the group is.
+"""What extenders answer about a pod of a group, which the engine decides several times before the group is decided.
 
-It is decided for each placement, with the pods before it on their nodes, and again whenever an answer was missing. None
-of that is known to an extender: so what it has said of a node holds for the whole attempt.
+The engine decides it for each placement, with the pods before it on their nodes, and again whenever an answer was
+missing. An extender knows none of that: so what it has said of a node holds for the whole attempt.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Verb = Callable[[Pod, Sequence[Node]], Coroutine[Any, Any, Any]]
 
 
 class GroupAnswers(ExtenderAnswers):
-    """Nodes that were asked about go before others: so there is an end to asking, whatever happens meanwhile."""
+    """Nodes that extenders were asked about go before others: so asking ends, whatever happens meanwhile."""
 
     def __init__(self, interested: Sequence[Extender], node_of: Callable[[str], Node]) -> None:
         super().__init__(interested, node_of)
-        self._pieces: dict[tuple[Point, int], _Pieces] = {}
+        self._by_extender: dict[tuple[Point, int], _Pieces] = {}
 
-    def left_of_offered(self, feasible: Bool, names: Sequence[str]) -> list[int] | None:
-        return super().left_of_offered(feasible, names) or None
+    def offered_rows(self, feasible: Bool, names: Sequence[str]) -> list[int] | None:
+        return super().offered_rows(feasible, names) or None
 
-    def offer(self, found: Sequence[str], evaluated: int, *, is_whole: bool) -> None:
-        self.found = found
+    def offer(self, names: Sequence[str], evaluated: int, *, is_whole: bool) -> None:
+        self.offered_names = names
         self.evaluated = evaluated
-        self.offered = (self.offered or frozenset()).union(found)
+        self.offered = (self.offered or frozenset()).union(names)
 
     def found_none(self, *, others_fit: bool) -> None:
         """No node is left, and there are no others: all nodes that fit were offered."""
@@ -45,9 +45,9 @@ class GroupAnswers(ExtenderAnswers):
     def _question(
         self, point: Point, extender: Extender, verb: Verb, pod: Pod, names: Sequence[str]
     ) -> ExtenderQuestion[Sequence[Node], Any]:
-        pieces = self._pieces.setdefault((point, self._interested.index(extender)), _Pieces(verb, pod))
-        pieces.cover(names, self._node_of)
-        return pieces
+        question = self._by_extender.setdefault((point, self._interested.index(extender)), _Pieces(verb, pod))
+        question.cover(names, self._node_of)
+        return question
 
 
 class _Pieces(ExtenderQuestion[Sequence[Node], Any]):
@@ -55,25 +55,25 @@ class _Pieces(ExtenderQuestion[Sequence[Node], Any]):
 
     def __init__(self, verb: Verb, pod: Pod) -> None:
         super().__init__(verb, pod, ())
-        self._asked: list[ExtenderQuestion[Sequence[Node], Any]] = []
+        self._pieces: list[ExtenderQuestion[Sequence[Node], Any]] = []
         self._covered: set[str] = set()
 
     def cover(self, names: Sequence[str], node_of: Callable[[str], Node]) -> None:
         new = [name for name in names if name not in self._covered]
         if new:
             self._covered.update(new)
-            self._asked.append(ExtenderQuestion(self._verb, self._pod, [node_of(name) for name in new]))
+            self._pieces.append(ExtenderQuestion(self._verb, self._pod, [node_of(name) for name in new]))
             self.is_open = True
 
     async def ask(self) -> None:
-        for piece in self._asked:
+        for piece in self._pieces:
             if piece.is_open:
                 await piece.ask()
         self.is_open = False
 
     @property
     def has_answer(self) -> bool:
-        return all(piece.has_answer for piece in self._asked)
+        return all(piece.has_answer for piece in self._pieces)
 
     @property
     def answer(self) -> Any:
@@ -82,11 +82,11 @@ class _Pieces(ExtenderQuestion[Sequence[Node], Any]):
             raise AnswersMissingError((self,))
         if self._failure is not None:
             raise self._failure
-        answers = [piece.answer for piece in self._asked]
+        answers = [piece.answer for piece in self._pieces]
         if not all(isinstance(answer, Filtered) for answer in answers):
             return {name: score for answer in answers for name, score in answer.items()}
         return Filtered(
             frozenset[str]().union(*(answer.passed for answer in answers)),
-            {name: why for answer in answers for name, why in answer.failed.items()},
-            {name: why for answer in answers for name, why in answer.unresolvable.items()},
+            {name: reason for answer in answers for name, reason in answer.failed.items()},
+            {name: reason for answer in answers for name, reason in answer.unresolvable.items()},
         )

@@ -1,8 +1,8 @@
-"""Extension points for pod groups, and what they are asked about.
+"""Extension points for pod groups.
 
-A group is placed as a whole: its pods are decided one after another on one state, each with the earlier ones assumed,
-and all is undone unless the group is feasible. GangScheduling says when it is; other plugins say where it may go as a
-whole, which of several such placements is best, and how room can be made for it.
+The scheduler places a group as a whole: it decides the pods one after another on one state, each with the earlier ones
+assumed, and forgets them all unless the group is feasible. GangScheduling says when it is; other plugins say to which
+nodes it may go as a whole, which of several such placements is best, and how room can be made for it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from kubesched.state.facts import PodFacts
 
 def group_of(pod: Pod, state: ClusterState) -> PodGroup | None:
     """The PodGroup that a pod names, if it is known."""
-    named = pod.spec.scheduling_group
-    return None if named is None else state.objects.get(PodGroup, named.pod_group_name, pod.namespace)
+    reference = pod.spec.scheduling_group
+    return None if reference is None else state.objects.get(PodGroup, reference.pod_group_name, pod.namespace)
 
 
 def group_priority(group: PodGroup, members: Iterable[Pod], features: Features) -> int:
-    """The group's own; where the API has no such field, that of its least important pod."""
+    """The group's own priority; where the API has no such field, the lowest of its pods."""
     if group.spec.priority is not None:
         return group.spec.priority
     if features.group_preemption or not group.is_alpha:
@@ -44,16 +44,16 @@ def group_priority(group: PodGroup, members: Iterable[Pod], features: Features) 
 
 @dataclass(frozen=True)
 class GroupProgress:
-    """How far the placement of a group has come."""
+    """How many pods of a group have nodes, and how many may still get one."""
 
     scheduled: int
     """Pods of the group on nodes: before this attempt, and in it."""
     remaining: int
-    """Pods that are yet to be tried in this attempt."""
+    """Pods that this attempt has not tried yet."""
 
 
 class PlacementFeasiblePlugin(Plugin):
-    """Says whether a group is worth running with the pods that found nodes. Asked before the first and after each."""
+    """Says whether a group is feasible with the pods that found nodes. Asked before the first pod and after each."""
 
     def placement_feasible(self, group: PodGroup, progress: GroupProgress) -> Status | None:
         """None if it is; a Wait if it may yet be; a rejection if it cannot be any more."""
@@ -68,7 +68,7 @@ class CandidatePlacement:
     nodes: Bool
     """A mask of the rows."""
     is_all: bool = False
-    """Whether all nodes are in it."""
+    """Whether it has all nodes."""
 
     @cached_property
     def rows(self) -> Rows:
@@ -77,16 +77,16 @@ class CandidatePlacement:
 
 
 class PlacementGeneratePlugin(Plugin):
-    """Says to which parts of the cluster a group may go as a whole. There is at most one in a profile."""
+    """Says to which parts of the cluster a group may go as a whole. A profile has at most one."""
 
     def placements(self, group: PodGroup, state: ClusterState) -> Sequence[CandidatePlacement] | Status:
-        """The placements to be tried; a status if there are none."""
+        """The placements to try; a status if there are none."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A placement, and the pods of the group that would run in it. None of them is on its node yet."""
+    """A placement, and the pods of the group that would run in it. None of them is assumed yet."""
 
     placement: CandidatePlacement
     pods: tuple[tuple[PodFacts, int], ...]
@@ -113,24 +113,24 @@ class GroupWhatIf(Protocol):
 
     @property
     def failed(self) -> Sequence[tuple[Cycle, Diagnosis]]:
-        """The pods that found no node before room was to be made: the notes of each attempt, and why."""
+        """The pods that found no node before this plugin was asked: the cycle of each, and why."""
 
     @property
     def assignments(self) -> Sequence[tuple[Pod, int]]:
         """The pods of the group that are assumed, and their rows."""
 
     def place(self) -> Status | None:
-        """Assume the pods of the group on nodes, until it is to `leave`; or say why it is not feasible."""
+        """Assume the pods of the group on nodes, until `leave`; or say why it is not feasible."""
 
     def resettle(self, rows: Collection[int] | None, come: Callable[[], None], go: Callable[[], None]) -> bool:
         """Whether the group still fits after `come` puts victims back on these rows, or anywhere if None.
 
-        Its pods may move for that. If it does not fit, `go` takes the victims away again, and all is as it was. Victims
-        and pods that they exclude are never there at once: a port has one holder.
+        Its pods may move for that. If it does not fit, `go` takes the victims away again, and all pods are where they
+        were. Victims and pods that they exclude are never there at once: a port has one holder.
         """
 
     def leave(self) -> None:
-        """No pod of the group is assumed any longer."""
+        """Forget the assumed pods of the group."""
 
 
 class PodGroupPostFilterPlugin(Plugin):
@@ -144,10 +144,10 @@ class PodGroupPostFilterPlugin(Plugin):
 
 
 class GroupAliasPlugin(Plugin):
-    """Another way to say which pods belong together, told in the words of PodGroup. With one, groups are scheduled."""
+    """Translates another way to group pods to PodGroup. A scheduler with such a plugin schedules groups."""
 
     def as_member(self, pod: Pod) -> Pod:
-        """The pod, with the group that it belongs to in `spec.schedulingGroup`."""
+        """The pod with its group in `spec.schedulingGroup`."""
         raise NotImplementedError
 
     def as_group(self, obj: CustomObject) -> PodGroup | None:
@@ -164,12 +164,12 @@ GROUP_POINTS: dict[str, type[Plugin]] = {
     "placement_score": PlacementScorePlugin,
     "pod_group_post_filter": PodGroupPostFilterPlugin,
 }
-"""The plugins that a configuration may name, by the names that it has for them here."""
+"""The plugin classes that a configuration enables at extension points of groups, by the name of the point."""
 
 
 @dataclass(frozen=True)
 class GroupPostFilterResult:
-    """Room that will be there: a node for each pod, and the eviction that makes it. None if it is under way already."""
+    """A node for each pod, and the evictions that make room there: None if they are under way already."""
 
     nominations: dict[str, str]
     """Names of nodes by the identity of pods."""

@@ -1,7 +1,6 @@
 """What a plugin sees of nodes: some rows of the table, as columns or one node at a time.
 
-A view may be of all rows, of some, or of rows as they would be if pods came or went (`WhatIf`). A plugin cannot tell,
-and need not.
+A view may be of all rows, of some, or of rows as they would be if pods came or went (`WhatIf`). A plugin cannot tell.
 """
 
 from __future__ import annotations
@@ -46,23 +45,23 @@ class Nodes:
 
     def allocatable(self, resource: str) -> Int64:
         """What nodes offer of a resource: thousandths of a cpu, bytes, or units."""
-        known = self._table.resources.get(resource)
-        if known is None:
+        resource_id = self._table.resources.get(resource)
+        if resource_id is None:
             offers = self._table.offers_of(resource)
             return np.array([offers.get(self.row(i), 0) for i in range(len(self))], dtype=np.int64)
-        column: Int64 = self.allocatable_of(np.array([known]))[0]
+        column: Int64 = self.allocatable_of(np.array([resource_id]))[0]
         return column
 
     def requested(self, resource: str) -> Int64:
         """What the pods there have requested of a resource, in the same units."""
-        known = self._table.resources.get(resource)
-        if known is None:  # no account is kept of what has no column
+        resource_id = self._table.resources.get(resource)
+        if resource_id is None:  # the table has no sums of a resource without a column
             return np.array([_requested(self.pods(i), resource) for i in range(len(self))], dtype=np.int64)
-        column: Int64 = self.requested_of(np.array([known]))[0]
+        column: Int64 = self.requested_of(np.array([resource_id]))[0]
         return column
 
     def allocatable_of(self, resources: ResourceIds) -> Int64:
-        """What nodes offer of several resources: a column for each, in the order asked for. Not to be changed."""
+        """What nodes offer of several resources: a column for each, in their order. Not to be changed."""
         return self._resource_columns(self._table.allocatable, resources)
 
     def requested_of(self, resources: ResourceIds) -> Int64:
@@ -116,17 +115,19 @@ class Nodes:
         return column.meets(requirement, self.take(column.ids))
 
     def named(self, requirement: Requirement) -> Bool:
-        """Per row whether a requirement on the field metadata.name holds; no other field is known."""
+        """Per row whether its name meets a requirement on the field metadata.name, the only field there is."""
         if requirement.key != "metadata.name":
             return np.full(len(self), requirement.operator == "NotIn", dtype=np.bool_)
         rows = [row for name in requirement.values if (row := self._table.row_of.get(name)) is not None]
-        listed = is_one_of(self.row_ids, rows)
-        return listed if requirement.operator == "In" else ~listed
+        is_listed = is_one_of(self.row_ids, rows)
+        return is_listed if requirement.operator == "In" else ~is_listed
 
     def selected_by_term(self, term: NodeTerm) -> Bool:
-        """Per row whether one term of a node selector matches; one with a fault matches nothing."""
+        """Per row whether one term of a node selector matches; a term with a fault matches nothing."""
         table = self._table
-        if term.fault or any(r.operator == "In" and not table.has_label(r.key) for r in term.labels):
+        if term.fault or any(
+            requirement.operator == "In" and not table.has_label(requirement.key) for requirement in term.labels
+        ):
             return self.none()
         selected = np.ones(len(self), dtype=np.bool_)
         for requirement in term.labels:
@@ -165,7 +166,7 @@ class Nodes:
         return Nodes(self.state, np.array([self.row(i)]))
 
     def totals_at(self, i: int) -> NodeTotals:
-        """Offers and sums of one node as plain numbers, which for one node are faster than arrays."""
+        """The totals of one node as plain numbers, which for one node are faster than arrays."""
         table, row = self._table, self.row(i)
         offered, requested, scoring = table.amounts[:, :, row].tolist()
         return NodeTotals(offered, requested, scoring, table.pod_count.item(row), table.allowed_pods.item(row))
@@ -205,13 +206,13 @@ class FewNodes(Nodes):
     def view(self, i: int) -> NodeView:
         view = self._views.get(i)
         if view is None:
-            # Not a view of this very object: they would hold each other, until the garbage collector finds them.
+            # Not a view of `self`: a reference cycle would keep both until the garbage collector runs.
             view = self._views[i] = NodeView(FewNodes(self.state, self._row_list), i)
         return view
 
 
 class FeasibleNodes(Nodes):
-    """The rows where a mask is set. Which they are is worked out only when it is asked for."""
+    """The rows where a mask is set, listed only when `rows` is read."""
 
     def __init__(self, state: ClusterState, feasible: Bool, count: int) -> None:
         self.state = state
@@ -274,14 +275,16 @@ class WhatIf(Nodes):
         self._count(i, pod, -1)
 
     def count(self, columns: Rows, requested: Int64, scoring: Int64, pods: Int64) -> None:
-        """Add to the totals of some rows, for what looks at nothing else: the pods there stay as they are."""
+        """Add to the totals of some rows, for plugins that read nothing else: `pods` stay as they are."""
         self._requested[: len(requested), columns] += requested
         self._scoring[: len(scoring), columns] += scoring
         self._pod_count[columns] += pods
 
     def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, set[str]]]:
         for i in range(len(self)):
-            addresses = {taken.ip for taken in self._taken(i) if taken.protocol == protocol and taken.port == port}
+            addresses = {
+                claimed.ip for claimed in self._taken(i) if claimed.protocol == protocol and claimed.port == port
+            }
             if addresses:
                 yield i, addresses
 
@@ -294,8 +297,8 @@ class WhatIf(Nodes):
         return self._ports[i]
 
     def _count(self, i: int, pod: PlacedPod, sign: int) -> None:
-        added = pod.facts.loads
-        self._loads[:, : added.shape[1], i] += sign * added
+        loads = pod.facts.loads
+        self._loads[:, : loads.shape[1], i] += sign * loads
         self._pod_count[i] += sign
 
 
@@ -352,10 +355,10 @@ class NodeView:
     def allocatable(self, resource: str) -> int:
         """What the node offers of a resource: thousandths of a cpu, bytes, or units."""
         table = self._nodes.state.nodes
-        known = table.resources.get(resource)
-        if known is None:
+        resource_id = table.resources.get(resource)
+        if resource_id is None:
             return table.offers_of(resource).get(self._nodes.row(self._i), 0)
-        return self.totals.allocatable[known]
+        return self.totals.allocatable[resource_id]
 
     def requested(self, resource: str) -> int:
         """What the pods on the node have requested of a resource, in the same units."""

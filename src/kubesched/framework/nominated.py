@@ -47,14 +47,14 @@ class NominatedAtOrAbove:
         """The pods of one of the rows."""
         return self._pods[self._starts[i] : self._starts[i + 1]]
 
-    def rows_with(self, matters: Callable[[PlacedPod], bool]) -> Bool:
-        """Per row whether one of the pods matters. Equivalent pods are asked about once."""
+    def rows_with(self, is_relevant: Callable[[PlacedPod], bool]) -> Bool:
+        """Per row whether one of its pods is relevant, asked once for equivalent pods."""
         answers: dict[object, bool] = {}
         matching = np.zeros(len(self._pods), dtype=np.bool_)
         for i, pod in enumerate(self._pods):
             answer = answers.get(pod.facts)
             if answer is None:
-                answer = answers[pod.facts] = matters(pod)
+                answer = answers[pod.facts] = is_relevant(pod)
             matching[i] = answer
         return np.logical_or.reduceat(matching, self._starts[:-1]) if len(self.rows) else matching
 
@@ -80,20 +80,20 @@ class NominatedColumns:
         """By priority, the pods ahead of one that is not nominated itself."""
 
     def at_or_above(self, pod: Pod, priority: int, among: Bool | None = None) -> NominatedAtOrAbove:
-        """All other nominated pods of the same or a higher priority, at least those of the rows that are asked about.
+        """All other nominated pods of the same or a higher priority, at least those of the rows `among`.
 
-        For a pod that is nominated itself the sums are of no use to other pods: only those rows are summed up.
+        For a pod that is nominated itself the sums are of no use to other pods: only these rows are summed up.
         """
         self.refresh()
-        itself = self._slot_of.get(pod.identity)
-        if itself is not None:
-            return self._sum_up(priority, itself, among)
-        found = self._kept.get(priority)
-        if found is None:
+        slot = self._slot_of.get(pod.identity)
+        if slot is not None:
+            return self._sum_up(priority, slot, among)
+        ahead = self._kept.get(priority)
+        if ahead is None:
             if len(self._kept) >= _PRIORITIES_KEPT:
                 self._kept.clear()
-            found = self._kept[priority] = self._sum_up(priority)
-        return found
+            ahead = self._kept[priority] = self._sum_up(priority)
+        return ahead
 
     def row_of(self, pod: Pod) -> int | None:
         """The row that this pod itself is nominated to."""
@@ -111,14 +111,14 @@ class NominatedColumns:
         for identity in changed:
             self._remove(identity)
             self._add(identity)
-        is_laid_out_anew = self._resources_seen != state.nodes.resources_version
+        columns_moved = self._resources_seen != state.nodes.resources_version
         self._resources_seen = state.nodes.resources_version
-        for identity, slot in self._slot_of.items() if nodes_changed or is_laid_out_anew else ():
+        for identity, slot in self._slot_of.items() if nodes_changed or columns_moved else ():
             if nodes_changed:
                 self._move(identity)
-            if is_laid_out_anew:
+            if columns_moved:
                 self._write(slot)
-        if changed or nodes_changed or is_laid_out_anew:
+        if changed or nodes_changed or columns_moved:
             self._kept.clear()
 
     def _sum_up(self, priority: int, without: int | None = None, among: Bool | None = None) -> NominatedAtOrAbove:
@@ -160,8 +160,8 @@ class NominatedColumns:
     def _write(self, slot: int) -> None:
         placed = self._pods[slot]
         assert placed is not None
-        self._requests = _written(self._requests, slot, placed.facts.requests)
-        self._scoring = _written(self._scoring, slot, placed.facts.scoring)
+        self._requests = _with_vector(self._requests, slot, placed.facts.requests)
+        self._scoring = _with_vector(self._scoring, slot, placed.facts.scoring)
 
     def _remove(self, identity: str) -> None:
         slot = self._slot_of.pop(identity, None)
@@ -202,7 +202,7 @@ class NominatedColumns:
         return slot
 
 
-def _written(columns: Int64, slot: int, vector: Int64) -> Int64:
+def _with_vector(columns: Int64, slot: int, vector: Int64) -> Int64:
     """The columns with a vector at a slot; more of them if the vector is longer than any before."""
     width = len(vector)
     if width > len(columns):

@@ -1,8 +1,8 @@
 """The extension points: a base class each. A plugin inherits those it needs; the framework sees which.
 
 A filter or a score may be written for one node at a time (`filter_node`, `score_node`) or for columns (`filter`,
-`score`). One that is written both ways is asked whichever way is faster: a column at first, then, of the one node that
-the last pod went to, by itself. Names and meaning of the points are those of kube-scheduler.
+`score`). Of one that is written both ways the framework takes the faster: a column at first, then the one node that the
+last pod went to. Names and meaning of the points are those of kube-scheduler.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PluginContext:
     now: Callable[[], float] = lambda: 0.0
     """The time of day, in seconds since 1970: for what objects say about times."""
     client: ClusterClient = field(default_factory=ClusterClient)
-    """Reads and writes the cluster's objects, and waits for what others make of them."""
+    """Reads and writes the cluster's objects, and waits until controllers have acted on them."""
     handle: Handle = field(default_factory=Handle)
     """The scheduler that the plugin runs in."""
 
@@ -61,10 +61,10 @@ class Plugin:
         self.signs = type(self).sign is not Plugin.sign
 
     def sign(self, cycle: Cycle) -> Hashable:
-        """The part that counts of what `filter` and `score` read besides the node: equal signatures, equal answers.
+        """What `filter` and `score` read besides the node, as far as it counts: equal signatures, equal answers.
 
-        Not needed: without it the signature is all that the plugin declares to read of the pod. A plugin whose scope
-        is OBJECTS or CLUSTER is asked each time unless it signs, also for what it found out about the cluster.
+        Optional: without it the signature is all that the plugin declares to read of the pod. A plugin whose scope is
+        OBJECTS or CLUSTER is asked each time unless it signs, also for what it found out about the cluster.
         None if the pod cannot be signed: then the plugin is asked each time. That must follow from the pod alone.
         """
         return None
@@ -130,7 +130,7 @@ class FilterPlugin(Plugin):
         self.looks_at_totals = self.is_columnar and scope is Scope.NODE_TOTALS
         """Whether it can be asked about many rows with pods imagined there."""
         self.looks_at_pods = not self.looks_at_totals and scope not in (Scope.NODE_OBJECT, Scope.OBJECTS)
-        """Whether it looks at pods one by one: which of them matter (`depends_on_pod`) is asked then."""
+        """Whether it looks at pods one by one: then it is asked which of them matter (`depends_on_pod`)."""
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         """A rejection id per row: 0 where the pod can run, else as `reject` or `rejections.id_of` give it."""
@@ -145,27 +145,27 @@ class FilterPlugin(Plugin):
         raise NotImplementedError("it has neither filter nor filter_node")
 
     def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64 | None:
-        """How many pods like this one each row could take, one after another; None if that cannot be told like this.
+        """How many pods like this one each row could take, one after another; None if a count per row cannot tell.
 
         Not asked of filters that look only at node objects: where they pass, it is any number.
         """
         return None
 
     def copies(self, cycle: Cycle, nodes: Nodes) -> CopyRoom | None:
-        """The same where copies keep each other away from whole domains of a topology, which the limits tell."""
+        """The same, with limits where copies keep each other away from whole domains of a topology."""
         room = self.capacity(cycle, nodes)
         return None if room is None else CopyRoom(room)
 
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
-        """Whether what it says of a node may depend on such a pod being there, or not being there.
+        """Whether the answer about a node may depend on such a pod being there, or not being there.
 
-        Asked of filters of the scopes NODE and CLUSTER, once for all equivalent pods. What holds for nodes without
-        such pods is found out for all of them at once.
+        Asked of filters of the scopes NODE and CLUSTER, once for all equivalent pods. Nodes without such pods are
+        answered for all at once.
         """
         return True
 
     def depends_on_pods(self, cycle: Cycle) -> bool:
-        """Whether there may be such pods at all: if not, none is looked for among all pods there are."""
+        """Whether there may be such pods at all: if not, `depends_on_pod` is not asked."""
         return True
 
     def reject(self, where: Bool, status: Status) -> Int32:
@@ -174,16 +174,16 @@ class FilterPlugin(Plugin):
 
 
 class Preemption(Protocol):
-    """Room to be made for a pod. An attempt that is for real carries it out; an explanation leaves it at that."""
+    """Room to be made for a pod. A scheduler carries it out; an explanation does not."""
 
     def refusal(self) -> str:
         """Why no victims should be evicted for the pod after all; empty if they may be."""
 
     def hold_back(self) -> None:
-        """The pod is about to go back to the queue: from now on it is not tried until its victims are on their way."""
+        """Keep the pod, which is about to go back to the queue, from being tried until `carry_out` has ended."""
 
     async def carry_out(self) -> Status | None:
-        """Evict the victims. None, or what broke; either way the pod is held back no longer."""
+        """Evict the victims, and hold the pod back no longer. None, or what broke."""
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ class PostFilterResult:
     preemption: Preemption | None = None
     """How the victims are evicted."""
     said: str = ""
-    """What the message of the pod says of it, if anything."""
+    """What it adds to the message of the pod."""
     rejectors: frozenset[str] = frozenset()
-    """The plugins that reject the pod even with lesser pods gone: what helps them may help the pod."""
+    """The plugins that reject the pod even without pods of lower priority: events that help them may help the pod."""
 
 
 class WhatIfRunner(Protocol):
@@ -259,7 +259,7 @@ class ScorePlugin(Plugin):
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         """A score per row; a plain number if it is the same for all."""
-        scores = (_whole(self.score_node(cycle, nodes.view(i))) for i in range(len(nodes)))
+        scores = (_checked_score(self.score_node(cycle, nodes.view(i))) for i in range(len(nodes)))
         return np.fromiter(scores, dtype=np.int64, count=len(nodes))
 
     def score_node(self, cycle: Cycle, node: NodeView) -> int:
@@ -272,8 +272,8 @@ class ScorePlugin(Plugin):
         return unchanged
 
 
-def _whole(score: int) -> int:
-    """The score; TypeError if it is no whole number, which NumPy would convert without a word."""
+def _checked_score(score: int) -> int:
+    """The score; TypeError if it is no whole number, which NumPy would convert silently."""
     try:
         return index(score)
     except TypeError:
@@ -283,7 +283,7 @@ def _whole(score: int) -> int:
 class ReservePlugin(Plugin):
     """Sets resources aside for a pod on its node; `unreserve` must undo it whatever happened.
 
-    What must be written to undo it is left to the cycle (`Cycle.defer`), for no plugin may wait here.
+    No plugin may wait here: it leaves writes that undo it to `Cycle.defer`.
     """
 
     def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
@@ -314,7 +314,7 @@ class PreBindPlugin(Plugin):
     def takes_long(self, cycle: Cycle, pod: Pod, node_name: str) -> bool:
         """Whether `pre_bind` may take a while: then the pod's status names the node beforehand.
 
-        An `async def` is taken to, unless the plugin knows better: where it only writes, the pod is bound soon.
+        True for an `async def`; to be overridden where it only writes, and the pod is bound soon.
         """
         return iscoroutinefunction(self.pre_bind)
 
@@ -352,7 +352,7 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
     "bind": BindPlugin,
     "post_bind": PostBindPlugin,
 }
-"""By name, in the order in which a pod comes to them."""
+"""By name, in the order in which the scheduler asks them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the pre-filters of a profile say of a pod, and which plugins are to be asked about pods like it."""
+"""What the pre-filters of a profile answer about a pod, and which plugins to ask about equivalent pods."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kubesched.framework.status import Code, Status, unresolvable
 
 
 class FilterPlan(NamedTuple):
-    """The plugins to ask about pods of an equivalence class: all but those that skip all of them."""
+    """The plugins to ask about pods of an equivalence class: all but those that skip the whole class."""
 
     skipped: frozenset[str]
     pre_filters: tuple[BoundPreFilter, ...]
     filters: tuple[BoundFilter, ...]
     narrow: FilterGroup
-    """The filters that look at one node at a time, which are answered together."""
+    """The filters that look at one node at a time, which EquivalenceCache answers together."""
     narrow_names: frozenset[str]
     wide: tuple[BoundFilter, ...]
-    """The others."""
+    """The other filters."""
 
 
 class PreFilterOutcome:
-    """What the pre-filters said together."""
+    """The answers of all pre-filters, merged."""
 
     __slots__ = ("names", "narrowed_by", "plan", "rejected")
 
@@ -37,12 +37,12 @@ class PreFilterOutcome:
 
     @property
     def is_rejected_for_good(self) -> bool:
-        """Whether one plugin ruled the pod out, so that it does not matter to which nodes others kept it."""
+        """Whether one plugin rejected the pod unresolvably: then it does not matter to which nodes others kept it."""
         rejected = self.rejected
         return rejected is not None and bool(rejected.plugin) and rejected.code is not Code.UNSCHEDULABLE
 
     def tell(self, diagnosis: Diagnosis) -> None:
-        """Note in the diagnosis which plugins narrowed the nodes, and the status of nodes outside of that."""
+        """Note in the diagnosis which plugins narrowed the nodes, and the status of nodes outside of `names`."""
         diagnosis.unschedulable_plugins |= self.narrowed_by
         if self.names is not None:
             names = " ".join(sorted(self.narrowed_by))

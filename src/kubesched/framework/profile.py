@@ -1,7 +1,7 @@
 """A profile: the plugins that run at each extension point, in order, made from its configuration.
 
-`multiPoint` enables a plugin wherever it has something to say. What an extension point says itself goes before that:
-its own order and weights first, what it disables stays out.
+`multiPoint` enables a plugin at all its extension points. The configuration of one extension point goes before that:
+its own order and weights come first, and a plugin that it disables stays out.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Profile:
     def __init__(self, config: ProfileConfig, registry: Mapping[str, type[Plugin]], context: PluginContext) -> None:
         self.name = config.scheduler_name
         self.percentage_of_nodes_to_score = config.percentage_of_nodes_to_score
-        wanted = config.plugins.enabled_names()
+        enabled = config.plugins.enabled_names()
         self.plugins = {
             name: self._make_plugin(plugin, config.plugin_config.get(name), context)
             for name, plugin in registry.items()
-            if name in wanted
+            if name in enabled
         }
         multi_point = config.plugins.multi_point.enabled
         self._points: dict[str, tuple[Plugin, ...]] = {
@@ -70,11 +70,13 @@ class Profile:
             for point in ("pre_filter", "filter", "post_filter")
             for plugin in self._points[point]
         ]
-        self.undeclared = frozenset(name for name, read in reads if read == UNDECLARED)
+        self.undeclared = frozenset(name for name, plugin_reads in reads if plugin_reads == UNDECLARED)
         """Plugins that can reject a pod, and do not declare what they read: they may tell any two pods apart."""
-        self.signature = Signature(union_of(read.pod for _, read in reads if read != UNDECLARED)).of
-        """Of a pod and its facts: equal for pods that all plugins which can reject a pod treat alike at the same
-        moment, but for `undeclared`. A tuple if it has parts that are the pod's own, as hardly another pod has."""
+        self.signature = Signature(
+            union_of(plugin_reads.pod for _, plugin_reads in reads if plugin_reads != UNDECLARED)
+        ).of
+        """The signature of a pod and its facts: all plugins but those in `undeclared` reject pods with equal ones alike
+        at the same moment. A tuple if it has parts that hardly another pod has."""
         post_filters = self.at("post_filter", PostFilterPlugin)
         self._makes_room_undeclared = any(plugin.post_filter_reads == UNDECLARED for plugin in post_filters)
         scored = (*config.plugins.placement_score.enabled, *multi_point)
@@ -87,7 +89,7 @@ class Profile:
         return self._points[point]  # type: ignore[return-value]
 
     def rejects_alike(self, rejectors: Set[str]) -> bool:
-        """Whether a pod of the same signature fits nowhere either, where these plugins rejected one on all nodes."""
+        """Whether these plugins, which rejected a pod on all nodes, reject all pods of the same signature."""
         return not self._makes_room_undeclared and self.undeclared.isdisjoint(rejectors)
 
     @property
@@ -106,10 +108,10 @@ class Profile:
             return plugin(args, context)
         except ProfileError:
             raise
-        except Exception as error:  # what a plugin makes of its args is for its author to put right
-            given = "without args" if args is None else f"with the args {args}"
+        except Exception as error:  # of a third party
+            manner = "without args" if args is None else f"with the args {args}"
             raise ProfileError(
-                f"profile {self.name!r}: plugin {plugin.name!r} cannot be made {given}: {describe_with_place(error)}"
+                f"profile {self.name!r}: plugin {plugin.name!r} cannot be made {manner}: {describe_with_place(error)}"
             ) from error
 
     def _expand(self, point: str, own: PluginSet, multi_point: tuple[PluginEntry, ...]) -> tuple[Plugin, ...]:
@@ -136,11 +138,11 @@ class Profile:
         plugins: dict[str, Plugin] = {}
         for entry in own.enabled:
             plugin = self._plugin(point, entry.name)
-            what, where = f"profile {self.name!r}: plugin {entry.name!r}", point_as_written(point)
+            subject, written = f"profile {self.name!r}: plugin {entry.name!r}", point_as_written(point)
             if not _takes_part(plugin, point):
-                raise ProfileError(f"{what} has no part in {where}")
+                raise ProfileError(f"{subject} has no part in {written}")
             if entry.name in plugins:
-                raise ProfileError(f"{what} is enabled twice in {where}")
+                raise ProfileError(f"{subject} is enabled twice in {written}")
             plugins[entry.name] = plugin
         return plugins
 
@@ -169,10 +171,10 @@ def _takes_part(plugin: Plugin, point: str) -> bool:
     return isinstance(plugin, _POINTS[point]) and point not in plugin.absent_from
 
 
-_NOT_ASKED_FOR = (*POD_KINDS, Kind.VOLUME_ATTACHMENT, Kind.RESOURCE_SLICE, Kind.NAMESPACE, Kind.ANY)
+_NOT_AWAITED = (*POD_KINDS, Kind.VOLUME_ATTACHMENT, Kind.RESOURCE_SLICE, Kind.NAMESPACE, Kind.ANY)
 
-ANY_EVENT = tuple(Interest(ClusterEvent(kind, Action.ALL)) for kind in Kind if kind not in _NOT_ASKED_FOR)
-"""What a plugin that does not say is taken to wait for: kind by kind, for watches are opened by what is asked for."""
+ANY_EVENT = tuple(Interest(ClusterEvent(kind, Action.ALL)) for kind in Kind if kind not in _NOT_AWAITED)
+"""The events of a plugin that registers none: kind by kind, because informers open watches by these kinds."""
 
 _REJECTORS = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
 """Only plugins of these extension points can reject a pod, so only they can help it later."""
@@ -181,16 +183,16 @@ _TAINT_CHANGE = Interest(ClusterEvent(Kind.NODE, Action.UPDATE_NODE_TAINT))
 
 
 def custom_resources(plugins: Iterable[Plugin]) -> frozenset[str]:
-    """The resources that are known only to these plugins, by the events that they wait for."""
-    waited_for = (interest.event.kind for plugin in plugins for interest in interests_of(plugin))
-    return frozenset(str(kind) for kind in waited_for if not isinstance(kind, Kind))
+    """The custom resources whose events these plugins wait for."""
+    kinds = (interest.event.kind for plugin in plugins for interest in interests_of(plugin))
+    return frozenset(str(kind) for kind in kinds if not isinstance(kind, Kind))
 
 
 def interests_of(plugin: Plugin) -> tuple[Interest, ...]:
-    """What the plugin registered, and what follows from it.
+    """The events that the plugin registered, and those that follow from them.
 
-    As in kube-scheduler v1.36, who waits for new nodes is woken whenever taints change as well: a node that was tainted
-    when it came has not helped any pod yet. Releases with `taints_not_implied` do without.
+    As in kube-scheduler v1.36, a plugin that waits for new nodes waits for changes of taints as well: a node that was
+    tainted when it came has not helped any pod yet. Not so in releases with `taints_not_implied`.
     """
     if not isinstance(plugin, _REJECTORS):
         return ()

@@ -28,16 +28,16 @@ class PodFields(IntFlag):
     SPEC = 1
     """The spec, but for the two parts of it that follow."""
     NODE_NAMES = 2
-    """Nodes that required node affinity selects by name: in these pods of a DaemonSet differ."""
+    """Nodes that required node affinity selects by name: all in which the specs of a DaemonSet's pods differ."""
     CLAIM_NAMES = 4
-    """The claims that are its volumes: in these pods of a StatefulSet differ. Claims of ephemeral volumes are named
-    after the pod, and belong to it by its uid."""
+    """The claims that are its volumes: all in which the specs of a StatefulSet's pods differ. Claims of ephemeral
+    volumes are named after the pod, and belong to it by its uid."""
     LABELS = 8
     NAMESPACE = 16
     OWNER = 32
     """Its controller."""
     RESIZE = 64
-    """What the status says about resources."""
+    """What the status says about resources, while the pod is resized in place."""
     RESOURCE_CLAIMS = 128
     """The resource claims of a pod that has any or may get one for an extended resource:
     `status.resourceClaimStatuses` and `status.extendedResourceClaimStatus`, and the name and uid by which a claim
@@ -84,7 +84,7 @@ class Scope(Enum):
 
 
 NARROW = (Scope.NODE_OBJECT, Scope.NODE_TOTALS, Scope.NODE)
-"""Scopes of answers that change only for rows that change."""
+"""Scopes of answers about a node that change only when that node changes."""
 
 
 class Reads(NamedTuple):
@@ -118,13 +118,13 @@ class Signature:
     __slots__ = ("_fields", "_reads_claims", "_reads_node_names", "of")
 
     def __init__(self, fields: PodFields) -> None:
-        self._fields = int(fields)  # whose operators are many times faster than those of flags
+        self._fields = int(fields)  # operators of int are many times faster than those of IntFlag
         self._reads_node_names = bool(fields & PodFields.NODE_NAMES)
         self._reads_claims = bool(fields & (PodFields.CLAIM_NAMES | PodFields.RESOURCE_CLAIMS))
         self.of: Callable[[Pod, PodFacts], Hashable] = self._by_facts
-        """Of a pod with its facts: those facts, or a digest, where equivalent pods share it; else a tuple."""
+        """The signature of a pod with its facts: those facts or a digest, which equivalent pods share; else a tuple."""
         if not fields:
-            self.of = _nothing
+            self.of = _same_for_all
         elif fields & (PodFields.ANNOTATIONS | PodFields.STATUS | PodFields.NAME):
             self.of = self._by_own_parts
         elif not fields & EQUIVALENT & ~_SPEC_ONLY and not self._reads_claims:
@@ -172,10 +172,10 @@ class SkipRule:
         return not self._reads_node_names or facts.without_node_names is facts
 
 
-def _nothing(pod: Pod, facts: PodFacts) -> Hashable:
+def _same_for_all(pod: Pod, facts: PodFacts) -> Hashable:
     return ()
 
 
 def _digest_of_spec(pod: Pod) -> bytes:
-    """Equal for pods of the same spec, and short: large ones should be gone from memory when they are deleted."""
+    """Equal for pods of the same spec, and short: keys of caches outlive large specs, which should leave memory."""
     return blake2b(_encode((without_claim_names(pod.spec), resize_in(pod.status))), digest_size=32).digest()

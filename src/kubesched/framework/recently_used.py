@@ -1,4 +1,4 @@
-"""Values by key, the least recently used forgotten first: when they are too many, or when large keys are."""
+"""Values by key, the least recently used forgotten first: limited in number, and in bytes of large keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubesched.state.facts import PodFacts
 V = TypeVar("V")
 
 _OBJECT = 64
-"""What any object takes, about."""
+"""Bytes that any object takes, about."""
 _PER_DEFINITION = 16
 """How many bytes the facts of a pod take, with all that plugins derive from them, for each of its definition."""
 
@@ -19,7 +19,7 @@ class RecentlyUsed(Generic[V]):
     """An LRU limited by bytes as well as by entries, because keys can be large."""
 
     def __init__(self, *, ordinary: int, large: int) -> None:
-        """Keys of more than an ordinary number of bytes are kept apart, and may take so many all together."""
+        """Keys of more bytes than `ordinary` are kept apart, and take at most `large` bytes all together."""
         self._ordinary = ordinary
         self._large_bytes = large
         self._held = 0
@@ -35,14 +35,14 @@ class RecentlyUsed(Generic[V]):
         if value is not None:
             self._values[key] = value
             return value
-        known = self._large.pop(key, None) if self._large else None
-        if known is None:
+        entry = self._large.pop(key, None) if self._large else None
+        if entry is None:
             return None
-        self._large[key] = known
-        return known[0]
+        self._large[key] = entry
+        return entry[0]
 
     def put(self, key: Hashable, value: V, most: int) -> None:
-        """Keep a value, and at most so many."""
+        """Keep a value, and at most `most` of each kind."""
         self.discard(key)
         size = size_of(key)
         if size <= self._ordinary:
@@ -57,9 +57,9 @@ class RecentlyUsed(Generic[V]):
 
     def discard(self, key: Hashable) -> None:
         self._values.pop(key, None)
-        known = self._large.pop(key, None)
-        if known is not None:
-            self._held -= known[1]
+        entry = self._large.pop(key, None)
+        if entry is not None:
+            self._held -= entry[1]
 
 
 def size_of(key: Any) -> int:

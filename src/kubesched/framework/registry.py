@@ -17,7 +17,7 @@ _NEEDS_ONE_OF = {
     "pre_score": (),
     "score": ("score", "score_node"),
 }
-"""The methods of a point, if it is not one of the same name. A plugin without any would break at the first pod."""
+"""The methods of a point, unless it is one of the same name. A plugin without any would break at the first pod."""
 
 
 class DuplicatePluginError(UserError):
@@ -61,19 +61,19 @@ class Registry(Mapping[str, type[Plugin]]):
 
 
 def _load(entry: EntryPoint) -> type[Plugin]:
-    called = _describe_entry_point(entry)
+    subject = _describe_entry_point(entry)
     try:
         plugin = entry.load()
     except Exception as error:  # whatever a module does when it is imported
         raise NotAPluginError(
-            f"{called} cannot be loaded: {describe_with_place(error, outside=('importlib',))}"
+            f"{subject} cannot be loaded: {describe_with_place(error, outside=('importlib',))}"
         ) from error
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
-        raise NotAPluginError(f"{called} is not a kubesched plugin class")
+        raise NotAPluginError(f"{subject} is not a kubesched plugin class")
     for point_name, point in EXTENSION_POINTS.items():
         methods = _NEEDS_ONE_OF.get(point_name, (point_name,)) if issubclass(plugin, point) else ()
         if methods and all(getattr(plugin, name) is getattr(point, name) for name in methods):
-            raise NotAPluginError(f"{called} is a {point.__name__} without {' or '.join(methods)}")
+            raise NotAPluginError(f"{subject} is a {point.__name__} without {' or '.join(methods)}")
     return plugin
 
 

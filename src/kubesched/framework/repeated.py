@@ -14,36 +14,36 @@ from kubesched.framework.decision import Decision, Outcome
 from kubesched.state.cluster import ClusterState
 
 _MOST_KEPT = 64
-"""Signatures. What is kept of each has columns of all nodes."""
+"""Decisions, each with columns of all nodes."""
 _LARGEST = 16_000
-"""Bytes of what a pod is. Larger ones do not come in hundreds, and should be gone from memory when they are deleted."""
+"""Bytes of a pod's fingerprint. Larger pods do not come in hundreds, and should leave memory when they are deleted."""
 
 
 class RepeatedFailures:
-    """Decisions on the cluster as it is now, one for each signature of pods that it has no node for."""
+    """Decisions on the cluster as it is now, one for each signature of pods that fit nowhere."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._version: tuple[int, ...] = ()
-        self._known: dict[Hashable, Decision] = {}
+        self._decisions: dict[Hashable, Decision] = {}
 
     def find(self, cycle: Cycle, profile: BoundProfile) -> Decision | None:
-        """The decision about a pod with the same signature, if all filters say of this pod what they said of that."""
-        if not self._known:
+        """The decision about a pod with the same signature, if all filters answer the same about this pod."""
+        if not self._decisions:
             return None
         if self._version != self._state.version:
-            self._known.clear()
+            self._decisions.clear()
             return None
-        known = self._known.get(self._key(cycle, profile))
-        if known is None or not profile.undeclared:
-            return known
-        outcome, skipped = known.trace.filter_outcome, known.cycle.skipped_filters
+        earlier = self._decisions.get(self._key(cycle, profile))
+        if earlier is None or not profile.undeclared:
+            return earlier
+        outcome, skipped = earlier.trace.filter_outcome, earlier.cycle.skipped_filters
         assert outcome is not None
-        same = profile.filters.say_the_same(cycle, profile.undeclared, outcome, skipped)
-        if not same or self._state.nominated.nodes:
+        is_repeated = profile.filters.repeats(outcome, cycle, profile.undeclared, skipped)
+        if not is_repeated or self._state.nominated.nodes:
             return None
-        cycle.share_notes(known.cycle)
-        return known
+        cycle.share_notes(earlier.cycle)
+        return earlier
 
     def note(self, decision: Decision, profile: BoundProfile) -> None:
         """Keep a decision that was just made, unless it has consequences, such as a preemption."""
@@ -55,13 +55,13 @@ class RepeatedFailures:
         is_about_all_nodes = pre_filter is not None and pre_filter.names is None
         key = self._key(cycle, profile) if is_final and is_about_all_nodes and not cycle.deferred else None
         if key is not None:
-            if self._version != self._state.version or len(self._known) >= _MOST_KEPT:
+            if self._version != self._state.version or len(self._decisions) >= _MOST_KEPT:
                 self._version = self._state.version
-                self._known.clear()
-            self._known[key] = decision
+                self._decisions.clear()
+            self._decisions[key] = decision
 
     def _key(self, cycle: Cycle, profile: BoundProfile) -> Hashable | None:
-        """None for a pod that is unlike all others: large, changed meanwhile, nominated, or with claims of its own.
+        """The signature; None for a pod that is large, changed meanwhile or nominated, or has claims of its own.
 
         A signature that is no tuple comes from the spec, which names the profile.
         """

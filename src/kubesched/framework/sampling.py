@@ -1,8 +1,8 @@
-"""How many nodes are looked at, and where the next search begins.
+"""How many nodes a search looks at, and where the next one begins.
 
-All of them, unless a configuration sets percentageOfNodesToScore: looking at every node is what the columns are for.
-With a percentage, or with no scores to compare, the search stops when enough nodes fit, and the next one goes on from
-there. It then goes through the list as kube-scheduler with a single worker does.
+It looks at all of them, unless a configuration sets percentageOfNodesToScore: columns make that cheap. With a
+percentage, or with no scores to compare, it stops when enough nodes fit, and the next search goes on from there, in the
+order in which kube-scheduler with a single worker goes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NodeSample(NamedTuple):
     """The outcome of a search: the rows that fit, how many they are, and how many rows were looked at."""
 
     feasible: Bool
-    found: int
+    feasible_count: int
     evaluated: int
     passing: PassingRows | None = None
     """Set if the rows that fit are just these (see `FilterOutcome.passing`)."""
@@ -41,7 +41,7 @@ class Sampler:
     def sample(
         self, outcome: FilterOutcome, own_percentage: int | None, narrowed: bool, one_is_enough: bool
     ) -> NodeSample:
-        """The rows that a search would have found, given the outcome of the filters on all rows."""
+        """The rows that such a search finds, from the outcome of the filters on all rows."""
         percentage = self._percentage if own_percentage is None else own_percentage
         passing = outcome.passing
         count = int(np.count_nonzero(outcome.feasible)) if passing is None else passing.count
@@ -62,11 +62,11 @@ class Sampler:
         if narrowed:
             order = order[outcome.considered[order]]
         order = np.roll(order, -(self._next_start % len(order)))
-        hits = np.flatnonzero(outcome.feasible[order])
+        places = np.flatnonzero(outcome.feasible[order])
         # The worker stops at the node that would be one too many; until then every other node was rejected.
-        rejected = int(hits[enough]) - enough
+        rejected = int(places[enough]) - enough
         feasible = np.zeros(len(outcome.feasible), dtype=np.bool_)
-        feasible[order[hits[:enough]]] = True
+        feasible[order[places[:enough]]] = True
         return NodeSample(feasible, enough, enough + rejected)
 
     def _nodes_in_order(self) -> Rows:

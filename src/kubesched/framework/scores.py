@@ -34,7 +34,7 @@ Scored = Column | int
 
 
 class PluginScores(NamedTuple):
-    """What one plugin said of the nodes that fit: before normalisation, and after it times the weight."""
+    """The scores of one plugin for the nodes that fit: before normalisation, and after it times the weight."""
 
     plugin: str
     raw: Scored
@@ -50,20 +50,20 @@ class Best(NamedTuple):
 
     def row(self, drawn: int, nodes: FeasibleNodes) -> int:
         """The row of the drawn one of the best."""
-        position = drawn if self.among == len(self.is_best) else _nth(self.is_best, drawn)
-        return position if len(self.is_best) == len(nodes.feasible) else nodes.row(position)
+        place = drawn if self.among == len(self.is_best) else _nth(self.is_best, drawn)
+        return place if len(self.is_best) == len(nodes.feasible) else nodes.row(place)
 
     def rows(self, nodes: FeasibleNodes) -> list[int]:
         """The rows of all of the best."""
-        positions: list[int] = self.is_best.nonzero()[0].tolist()
-        return positions if len(self.is_best) == len(nodes.feasible) else [nodes.row(each) for each in positions]
+        places: list[int] = self.is_best.nonzero()[0].tolist()
+        return places if len(self.is_best) == len(nodes.feasible) else [nodes.row(place) for place in places]
 
 
 class Scores:
     """All scores of the nodes that fit.
 
-    The total is in two parts: over all rows, from answers that are kept for all rows anyway, and over the rows that
-    fit, from plugins that were asked only about those. Mostly there is only the first, and picking rows is saved.
+    The total is in two parts: over all rows, from cached answers, and over the rows that fit, from plugins that were
+    asked only about those. Mostly there is only the first, and no rows need to be picked.
     """
 
     __slots__ = ("_constant", "_of_all", "_of_feasible", "broken", "nodes", "of_passing", "parts", "skipped")
@@ -72,17 +72,17 @@ class Scores:
         self.nodes = nodes
         self.skipped: frozenset[str] = frozenset()
         self.broken: Status | None = None
-        """What broke in scoring: then there is no total, and the attempt ends with this error."""
+        """The error of a plugin: then there is no total, and the attempt ends with this error."""
         self.parts: list[PluginScores] = []
-        """What each plugin said; only for an explanation."""
+        """The scores of each plugin; only for an explanation."""
         self._constant = 0
         self._of_all: Column | None = None
         self._of_feasible: Column | None = None
         self.of_passing: Column | None = None
-        """The total over all rows with -1 where a row is not feasible, if that is at hand."""
+        """The total over all rows with -1 where a row is not feasible, if EquivalenceCache has it."""
 
     def begin_with(self, totals: CachedScores, passing: PassingRows | None) -> None:
-        """What the scores that are answered together add up to; `passing` if just those rows fit."""
+        """Begin with the cached sum of scores that are answered together; `passing` if just those rows fit."""
         self._of_all, self._constant = totals.total, totals.constant
         if passing is not None:
             self.of_passing = totals.of_passing(passing)
@@ -101,9 +101,9 @@ class Scores:
     @property
     def total(self) -> Column:
         """The total of each node that fits."""
-        return self._total_but_for_the_constant() + self._constant
+        return self._total_without_constant() + self._constant
 
-    def _total_but_for_the_constant(self) -> Column:
+    def _total_without_constant(self) -> Column:
         total = self._of_feasible
         if self._of_all is not None:
             of_all = self.nodes.take(self._of_all)
@@ -116,14 +116,14 @@ class Scores:
             if self.of_passing is None and not self.nodes.rows_are_all:
                 total = np.where(self.nodes.feasible, total, -1)
         else:
-            total = self._total_but_for_the_constant()
+            total = self._total_without_constant()
         best = np.maximum.reduce(total)  # what max() does, less a detour on every pod
         is_best = total == best
         return Best(int(best) + self._constant, int(np.count_nonzero(is_best)), is_best)
 
 
 class ScorePlan:
-    """What to ask about pods of an equivalence class: `pre_scores`, since the others skip all of them."""
+    """The pre-scores to ask about pods of an equivalence class: all but those that skip the whole class."""
 
     __slots__ = ("_runner", "_without", "pre_scores", "skipped")
 
@@ -133,12 +133,12 @@ class ScorePlan:
         self._runner = runner
         self._without: dict[tuple[str, ...], tuple[frozenset[str], ScoreGroup]] = {}
 
-    def without(self, also: tuple[str, ...]) -> tuple[frozenset[str], ScoreGroup]:
-        """All that skip a pod if these do, too, and the scores that are left of those that are answered together."""
-        group = self._without.get(also)
+    def without(self, more: tuple[str, ...]) -> tuple[frozenset[str], ScoreGroup]:
+        """The plugins that skip a pod if these do, too, and the rest of the scores that are answered together."""
+        group = self._without.get(more)
         if group is None:
-            names = frozenset((*self.skipped, *also))
-            group = self._without[also] = names, self._runner.group_without(names)
+            names = frozenset((*self.skipped, *more))
+            group = self._without[more] = names, self._runner.group_without(names)
         return group
 
 
@@ -163,17 +163,19 @@ class ScoreRunner:
         self._equivalence = equivalence
         most = sum(bound.weight for bound in self.scores) * MAX_NODE_SCORE
         self._needs_64_bits = most >= 2**31
-        self._dtype = np.min_scalar_type(-1 - most)  # the smaller, the less to go through for every pod
-        self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s.plugin))
-        """Scores that look at one node at a time, which are answered together for equivalent pods."""
+        self._dtype = np.min_scalar_type(-1 - most)  # a smaller type means less memory to read for every pod
+        self._together = (
+            () if self._needs_64_bits else tuple(score for score in self.scores if _is_answered_together(score.plugin))
+        )
+        """Scores that look at one node at a time, which EquivalenceCache answers together for equivalent pods."""
         self._apart = tuple(score for score in self.scores if score not in self._together)
         self._plan_key = StateKey[ScorePlan]("scores")
         self._plans: dict[tuple[str, ...], ScorePlan] = {}
         self._groups: dict[frozenset[str], ScoreGroup] = {}
 
     def run(self, cycle: Cycle, sample: NodeSample, *, explain: bool = False) -> Scores:
-        """Score the rows that fit. `explain` keeps what each plugin said."""
-        result, watch = Scores(FeasibleNodes(self.state, sample.feasible, sample.found)), cycle.watch
+        """Score the rows that fit. `explain` keeps the scores of each plugin."""
+        result, watch = Scores(FeasibleNodes(self.state, sample.feasible, sample.feasible_count)), cycle.watch
         if watch is not None:
             watch.start()
         group = self._pre_score(cycle, result)
@@ -205,11 +207,11 @@ class ScoreRunner:
                 result.parts.append(PluginScores(extender.name, _wrap(scores), weighted))
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> ScoreGroup | None:
-        """Ask all pre-scores. What is left of the scores that are answered together; None if something broke."""
-        known = cycle.shared_facts.find(self._plan_key)
-        plan = known or self._plan(())
+        """Ask all pre-scores. The rest of the scores that are answered together; None if a plugin broke."""
+        kept_plan = cycle.shared_facts.find(self._plan_key)
+        plan = kept_plan or self._plan(())
         skipped: list[str] = []
-        for_all: list[str] = []
+        skipped_for_class: list[str] = []
         for plugin in plan.pre_scores:
             status = plugin.pre_score(cycle, result.nodes)
             if status is None:
@@ -218,20 +220,20 @@ class ScoreRunner:
                 result.broken = error(f'running PreScore plugin "{plugin.name}": {status.message}')
                 return None
             skipped.append(plugin.name)
-            if known is None and plugin.skips_class(cycle.pod, cycle.facts):
-                for_all.append(plugin.name)
-        if known is None:
-            cycle.shared_facts.keep(self._plan_key, self._plan(tuple(for_all)))
+            if kept_plan is None and plugin.skips_class(cycle.pod, cycle.facts):
+                skipped_for_class.append(plugin.name)
+        if kept_plan is None:
+            cycle.shared_facts.keep(self._plan_key, self._plan(tuple(skipped_for_class)))
         cycle.skipped_scores, group = plan.without(tuple(skipped))
         result.skipped = cycle.skipped_scores
         return group
 
     def group_without(self, skipped: frozenset[str]) -> ScoreGroup:
-        """One object for the same scores, whichever way one came to them: what they add up to is kept for it."""
+        """The scores answered together that are not skipped: one object for each set, a key of EquivalenceCache."""
         group = self._groups.get(skipped)
         if group is None:
-            asked = tuple(score for score in self._together if score.name not in skipped)
-            group = self._groups[skipped] = ScoreGroup(asked, self._dtype)
+            scores = tuple(score for score in self._together if score.name not in skipped)
+            group = self._groups[skipped] = ScoreGroup(scores, self._dtype)
         return group
 
     def _plan(self, skipped: tuple[str, ...]) -> ScorePlan:
@@ -249,7 +251,7 @@ class ScoreRunner:
             answer = self._answers.ask_score(plugin, cycle)
             raw, in_range, for_all = answer.scores, answer.in_range, True
             if in_range and not isinstance(raw, int):
-                raw = raw.astype(np.int32)  # wider than they are kept
+                raw = raw.astype(np.int32)  # the cache has 8 bits
         # Normalising, checking the range and explaining are about the nodes that fit.
         if for_all and not isinstance(raw, int) and (plugin.normalizes or not in_range or explain):
             raw, for_all = nodes.take(raw), False
@@ -268,7 +270,7 @@ class ScoreRunner:
 
 
 def _nth(rows: Bool, n: int) -> int:
-    """The place of a set row, after `n` others: counting halves is ten times as fast as naming all of a long column."""
+    """The row that is set after `n` others: counting halves is ten times as fast as listing all of a long column."""
     start, end = 0, len(rows)
     while end - start > _SHORT:
         middle = (start + end) // 2
@@ -294,5 +296,5 @@ def _out_of_range(plugin: ScorePlugin, scores: Scored) -> Status:
 
 
 def _wrap(numbers: Iterable[int]) -> Int64:
-    """Any numbers, of which those beyond 64 bits wrap around as in Go."""
+    """The numbers as 64 bits: larger ones wrap around as in Go."""
     return np.array([number & 2**64 - 1 for number in numbers], dtype=np.uint64).view(np.int64)

@@ -1,4 +1,4 @@
-"""What a plugin may answer: a code and reasons in words that users know, or a score."""
+"""What a plugin answers: a code of kube-scheduler, and reasons in words that users know."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Status:
 
     @property
     def is_rejection(self) -> bool:
-        """Whether it says no, rather than that something broke."""
+        """Whether it is a rejection, rather than an error."""
         return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
     def by(self, plugin: str) -> Status:

@@ -1,4 +1,4 @@
-"""How long the parts of an attempt took. An attempt without a stopwatch, as in simulations, pays nothing for it."""
+"""How long the extension points of an attempt took. An attempt without a stopwatch, as in simulations, pays nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kubesched.framework.status import Code, Status
 T = TypeVar("T")
 
 Lap = tuple[str, str, float]
-"""One part: the name of the extension point, the name of the status it ended with, and how many seconds it took."""
+"""An extension point: its name, the name of the status it ended with, and how many seconds it took."""
 
 PluginLap = tuple[str, str, str, float]
-"""The part of one plugin, by its name, in an extension point."""
+"""One plugin, by its name, in an extension point: otherwise as `Lap`."""
 
 _SUCCESS = str(Code.SUCCESS)
 
@@ -37,38 +37,38 @@ class Stopwatch:
         return self._clock() - self.started
 
     def start(self) -> None:
-        """What has passed since the last lap belongs to no extension point."""
+        """The time since the last lap belongs to no extension point."""
         self._since = self._clock()
 
     def restart(self) -> None:
-        """The attempt is decided anew: the parts measured so far do not count. Its beginning stays."""
+        """The attempt is decided anew: the laps so far do not count. `started` stays."""
         self.laps.clear()
         self.plugin_laps.clear()
         self.start()
 
     def lap(self, point: str, status: Status | None = None) -> None:
-        """An extension point is through."""
+        """An extension point has ended."""
         now = self._clock()
         self.laps.append((point, _SUCCESS if status is None else str(status.code), now - self._since))
         self._since = now
 
-    def timed(self, plugin: str, point: str, method: Callable[..., T], *about: Any) -> T:
+    def timed(self, plugin: str, point: str, method: Callable[..., T], *args: Any) -> T:
         """The answer of one plugin, measured."""
         before = self._clock()
-        answer = method(*about)
+        answer = method(*args)
         self._note(plugin, point, answer, before)
         return answer
 
-    async def timed_wait(self, plugin: str, point: str, method: Callable[..., Any], *about: Any) -> Any:
+    async def timed_wait(self, plugin: str, point: str, method: Callable[..., Any], *args: Any) -> Any:
         """The answer of one plugin that may wait, measured."""
         before = self._clock()
-        answer = method(*about)
+        answer = method(*args)
         if isawaitable(answer):
             answer = await answer
         self._note(plugin, point, answer, before)
         return answer
 
     def _note(self, plugin: str, point: str, answer: object, before: float) -> None:
-        answers = answer if isinstance(answer, tuple) else (answer,)
-        status = next((str(part.code) for part in answers if isinstance(part, Status)), _SUCCESS)
+        parts = answer if isinstance(answer, tuple) else (answer,)
+        status = next((str(part.code) for part in parts if isinstance(part, Status)), _SUCCESS)
         self.plugin_laps.append((plugin, point, status, self._clock() - before))

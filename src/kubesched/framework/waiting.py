@@ -13,7 +13,7 @@ from kubesched.framework.status import Status, error, unschedulable
 LONGEST_WAIT = 15 * 60.0
 """Seconds that a plugin may ask for at most."""
 _MOST_STALE = 64
-"""Deadlines of pods that wait no more are kept until then, or until they are most of all and more than these."""
+"""Deadlines of settled pods stay in the heap until they are due, or are most of it and more than these."""
 
 
 class WaitingPod:
@@ -33,7 +33,7 @@ class WaitingPod:
         self._since = since
         self._on_settled = on_settled
         self.refusal: Status | None = None
-        """Why the pod must not be bound: a rejection, or an error if it merely had to give way."""
+        """Why the pod must not be bound: a rejection, or an error if it was preempted."""
 
     @property
     def pending_plugins(self) -> list[str]:
@@ -47,7 +47,7 @@ class WaitingPod:
 
     @property
     def deadline(self) -> float:
-        """When that is, by the clock of those who wait."""
+        """When that is, by the clock of `WaitingPods`."""
         return self._since + self.patience
 
     @property
@@ -63,7 +63,7 @@ class WaitingPod:
             self._on_settled()
 
     def reject(self, plugin: str, reason: str) -> bool:
-        """The pod must not be bound. The first word counts; whether this was it."""
+        """The pod must not be bound. False if it was settled before."""
         return self._refuse(unschedulable(reason).by(plugin))
 
     def preempt(self, plugin: str, reason: str) -> bool:
@@ -87,7 +87,7 @@ class WaitingPod:
 class WaitingPods:
     """All waiting pods. Plugins find them in their context, to allow or to reject them.
 
-    However many there are, only those are looked at that were settled, or whose time is up.
+    `settled` looks only at pods that were settled or whose time is up, however many wait.
     """
 
     def __init__(self, clock: Callable[[], float] = lambda: 0.0, on_settled: Callable[[], None] = lambda: None) -> None:
@@ -96,7 +96,7 @@ class WaitingPods:
         self._on_settled = on_settled
         self._pods: dict[str, WaitingPod] = {}
         self._added = 0
-        self._over: list[tuple[int, WaitingPod]] = []
+        self._settled: list[tuple[int, WaitingPod]] = []
         self._deadlines: list[tuple[float, int, WaitingPod]] = []
 
     def __iter__(self) -> Iterator[WaitingPod]:
@@ -114,7 +114,7 @@ class WaitingPods:
         self._added = number = self._added + 1
 
         def on_settled() -> None:
-            self._over.append((number, waiting))
+            self._settled.append((number, waiting))
             self._on_settled()
 
         waiting = WaitingPod(pod, node_name, capped, self._clock(), on_settled)
@@ -123,16 +123,16 @@ class WaitingPods:
         return waiting
 
     def settled(self) -> list[WaitingPod]:
-        """Pods whose wait is over, one way or the other, those first that waited first; they are waiting no more."""
+        """Remove the pods that were allowed, rejected or timed out: those first that began to wait first."""
         self._expire()
-        over, self._over = self._over, []
-        over.sort(key=itemgetter(0))
-        for _, waiting in over:
+        settled, self._settled = self._settled, []
+        settled.sort(key=itemgetter(0))
+        for _, waiting in settled:
             del self._pods[waiting.pod.identity]
         if len(self._deadlines) > 2 * len(self._pods) + _MOST_STALE:
             self._deadlines = [entry for entry in self._deadlines if not entry[2].is_settled]
             heapify(self._deadlines)
-        return [waiting for _, waiting in over]
+        return [waiting for _, waiting in settled]
 
     def _expire(self) -> None:
         now = self._clock()
@@ -141,5 +141,5 @@ class WaitingPods:
             if waiting.is_settled:
                 continue
             waiting.expire(now)
-            if not waiting.is_settled:  # a plugin that was impatient has allowed it meanwhile; others have more time
+            if not waiting.is_settled:  # the plugin with this deadline has allowed it; others have later ones
                 heappush(self._deadlines, (waiting.deadline, number, waiting))

@@ -58,10 +58,10 @@ class SchedulerHandle(Handle):
     def stop_binding(self, pod: Pod, reason: str) -> bool:
         return self._pre_binding.stop(pod, reason)
 
-    def turn(self, about: str) -> AbstractAsyncContextManager[None]:
+    def turn(self, key: str) -> AbstractAsyncContextManager[None]:
         if not has_event_loop():  # whatever is done is done at once
-            return super().turn(about)
-        return self._turns.setdefault(about, asyncio.Lock())
+            return super().turn(key)
+        return self._turns.setdefault(key, asyncio.Lock())
 
     async def to_the_end(self, work: Awaitable[T]) -> T:
         if not has_event_loop():  # then no pod is stopped

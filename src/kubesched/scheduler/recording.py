@@ -125,14 +125,14 @@ class Recording(SchedulerListener):
 
 
 class RecordingClient(WrappedClient):
-    """A client that notes every call: the verb, the object, what was given, and the answer or the error."""
+    """A client that notes every call: the verb, the object, what it writes, and the answer or the error."""
 
     def __init__(self, client: ClusterClient, recording: Recording) -> None:
         super().__init__(client)
         self._recording = recording
 
-    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> T:
-        noted = {"verb": verb, "object": obj, **({} if given is None else {"given": self._mask_values(given)})}
+    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], body: Any = None) -> T:
+        noted = {"verb": verb, "object": obj, **({} if body is None else {"given": self._mask_values(body)})}
         try:
             answer = await call
         except ClientError as error:

@@ -249,7 +249,7 @@ class _RecordedClient(RecordingClient):
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         """A recording has no events."""
 
-    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> Any:
+    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], body: Any = None) -> Any:
         call.close()  # there is no cluster to ask
         answer = self._answer_of(verb, obj)
         if verb in _ANSWERED and not isinstance(answer, dict):

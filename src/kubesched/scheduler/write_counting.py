@@ -35,7 +35,7 @@ class WriteCounter(WrappedClient):
             self.under_way -= 1
             self.on_end()
 
-    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> T:
+    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], body: Any = None) -> T:
         if verb in ("get", "wait"):
             return await call
         self.under_way += 1

@@ -86,7 +86,7 @@ CURRENT = ContextVar[TracedStopwatch | None]("kubesched-traced-attempt", default
 class TracedClient(WrappedClient):
     """A client whose calls are parts of the attempt that the running task works for."""
 
-    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], given: Any = None) -> T:
+    async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], body: Any = None) -> T:
         if (watch := CURRENT.get()) is not None:
             call = watch.timed_call(f"{verb} {obj.partition(' ')[0]}", {"kubesched.object": obj}, call)
         return await call
