@@ -22,17 +22,17 @@ from kubesched.kube.proxy import parsed_proxy, proxy_of_environment
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
 MOST_REQUESTS = 10
-"""As many are made for one call, of which all but the first go where the answer before led to."""
+"""Requests of one call: the first, and redirects."""
 IDLE_SECONDS = 90.0
-"""After that time a connection is not used again, as in Go."""
+"""After that time without a request a connection is closed, as in Go."""
 
 
 class PostError(Exception):
-    """Nothing came back that could be read, and why."""
+    """Why a call brought no answer."""
 
 
 class ExtenderClient:
-    """Takes questions to one address, over connections that are kept for the next one."""
+    """Posts questions to one address, over connections that it keeps for the next one."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ExtenderClient:
         skip_verify: bool = False,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """`skip_verify`: any certificate will do, unless `tls` names an authority; `environ` may name proxies.
+        """With `skip_verify` any certificate will do, unless `tls` names an authority; `environ` may name proxies.
 
         ExtenderSettingsError if the address, a proxy or the certificates cannot be used.
         """
@@ -63,20 +63,20 @@ class ExtenderClient:
     async def post(self, verb: str, body: bytes, *, repeatable: bool = True) -> bytes:
         """The answer to one call, if it is 200 OK.
 
-        `repeatable` calls are made again, once, if the server gives up the connection before it answers: it may have
-        read them. Others are then in doubt, and fail.
+        If the server closes the connection before it answers, it may have read the call: a `repeatable` one is made
+        again, once; others fail.
         """
         url = f"{self._address}/{verb}"
-        shown = without_password(url)
+        shown_url = without_password(url)
         try:
             async with asyncio.timeout(self._timeout):
                 status, answer = await self._exchange(url, body, repeatable=repeatable)
         except TimeoutError:
-            raise PostError(f"POST {shown}: no answer within {Duration(self._timeout)}") from None
+            raise PostError(f"POST {shown_url}: no answer within {Duration(self._timeout)}") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise PostError(f"POST {shown}: {_words(error)}") from None
+            raise PostError(f"POST {shown_url}: {_reason(error)}") from None
         if status != HTTPStatus.OK:
-            raise PostError(f"failed {verb} with extender at URL {shown}, code {status}")
+            raise PostError(f"failed {verb} with extender at URL {shown_url}, code {status}")
         return answer
 
     async def close(self) -> None:
@@ -97,7 +97,7 @@ class ExtenderClient:
     async def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
         async with self._open_session().post(
             url,
-            data=io.BytesIO(body),  # written in pieces: a question may have tens of megabytes
+            data=io.BytesIO(body),  # aiohttp writes it in pieces: a question may have tens of megabytes
             headers={"Content-Type": "application/json"},
             proxy=self._proxy,
             ssl=self._trust,
@@ -107,7 +107,7 @@ class ExtenderClient:
             return response.status, await response.read()
 
     def _open_session(self) -> aiohttp.ClientSession:
-        """Made by the first call: a session belongs to the event loop that runs then."""
+        """The session of the first call and all others: it belongs to the event loop that runs then."""
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(keepalive_timeout=IDLE_SECONDS),
@@ -118,7 +118,7 @@ class ExtenderClient:
 
 
 def without_password(url: str) -> str:
-    """The address as it may be shown: messages end up in conditions and events of pods."""
+    """The address without its password: messages end up in conditions and events of pods."""
     parts = urlsplit(url)
     if not parts.password:
         return url
@@ -155,7 +155,7 @@ def _tls_context(tls: ExtenderTLSConfig, *, skip_verify: bool) -> ssl.SSLContext
         raise ExtenderSettingsError(f"tlsConfig: {error}") from None
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     cause = getattr(error, "os_error", None)
     if isinstance(error, aiohttp.TooManyRedirects):
         return f"stopped after {MOST_REQUESTS} redirects"

@@ -1,4 +1,4 @@
-"""Extenders over HTTP: schedulers outside the process, asked as the configuration says."""
+"""Extenders over HTTP, as a configuration names them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class AnswerTimes:
-    """How long answers to one verb took, those that never came included."""
+    """How long answers to one verb took, failures included."""
 
     questions: int = 0
     failures: int = 0
@@ -40,10 +40,10 @@ class AnswerTimes:
 
 
 class HTTPExtender:
-    """One extender of a configuration: an answer is waited for, but no longer than its timeout."""
+    """One extender of a configuration. It waits for an answer no longer than its timeout."""
 
     def __init__(self, config: ExtenderConfig, originals: Originals | None = None) -> None:
-        """`originals` has objects whole.
+        """`originals` has objects as the API server has them.
 
         ExtenderSettingsError if its address, a proxy on the way or its certificates cannot be used.
         """
@@ -54,7 +54,7 @@ class HTTPExtender:
         self.prioritizes = bool(config.prioritize_verb)
         self.preempts = bool(config.preempt_verb)
         self.binds = bool(config.bind_verb)
-        self.keeps_accounts = self.binds or any(r.ignored_by_scheduler for r in config.managed_resources)
+        self.keeps_accounts = self.binds or any(resource.ignored_by_scheduler for resource in config.managed_resources)
         self.times: dict[str, AnswerTimes] = {}
         """By verb, as the configuration calls it."""
         self._config = config
@@ -120,19 +120,19 @@ class HTTPExtender:
             raise self._failure(text, ignored) from None
 
     def _failure(self, message: str, ignored: bool = False) -> ExtenderError:
-        """The error to raise. One that shows nowhere else, because scheduling goes on, is logged."""
+        """The error to raise; logged if scheduling goes on without an answer, since it shows nowhere else."""
         if self.ignorable or ignored:
             log.warning("going on without extender %s: %s", self.name, message)
         return ExtenderError(message)
 
 
 def extenders_of(configuration: SchedulerConfiguration, originals: Originals | None = None) -> list[HTTPExtender]:
-    """The extenders in the order in which they are asked: those that may be ignored come last.
+    """The extenders in the order in which they are asked: ignorable ones come last.
 
     ExtenderSettingsError if an address, a proxy or a certificate of one cannot be used.
     """
-    made = [HTTPExtender(config, originals) for config in configuration.extenders]
-    return sorted(made, key=lambda extender: extender.ignorable)
+    extenders = [HTTPExtender(config, originals) for config in configuration.extenders]
+    return sorted(extenders, key=lambda extender: extender.ignorable)
 
 
 async def close_all(extenders: Iterable[HTTPExtender]) -> None:

@@ -1,6 +1,6 @@
-"""Questions to extenders and their answers as JSON, in the words of k8s.io/kube-scheduler/extender/v1.
+"""Questions to extenders and their answers as JSON, by the types of k8s.io/kube-scheduler/extender/v1.
 
-Field names of answers may be in any case: Go does not mind, and extenders in other languages rely on that.
+Field names of answers may be in any case, as Go reads them: extenders in other languages rely on that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Object = TypeVar("_Object", bound=KubeObject)
 class ExtenderRequests:
     """Questions to one extender, which gets only the names of nodes if it has a cache of them.
 
-    Objects are sent whole if there are originals of them, and else with what kubesched knows of them.
+    Objects that `originals` has are sent whole, others with the fields that kubesched reads.
     """
 
     def __init__(self, *, names_only: bool, originals: Originals | None) -> None:
@@ -46,8 +46,8 @@ class ExtenderRequests:
     def about_victims(self, pod: Pod, victims: Mapping[str, NodeVictims]) -> bytes:
         wire_victim = _uid_of if self._names_only else self._pod
         by_node = {
-            name: {"Pods": [wire_victim(victim) for victim in there.pods], "NumPDBViolations": there.violations}
-            for name, there in victims.items()
+            name: {"Pods": [wire_victim(pod) for pod in node.pods], "NumPDBViolations": node.violations}
+            for name, node in victims.items()
         }
         args = {
             "Pod": self._pod(pod),
@@ -61,7 +61,7 @@ class ExtenderRequests:
         if original is not None:
             return original
         wire: dict[str, Any] = msgspec.to_builtins(_with_kind(pod, "Pod"))
-        # Records leave out what is as by default, but on the wire this has no default.
+        # Records leave out fields with their default value, but on the wire this one has no default.
         wire.setdefault("spec", {})["schedulerName"] = pod.spec.scheduler_name
         return wire
 
@@ -83,7 +83,7 @@ def _uid_of(pod: Pod) -> dict[str, str]:
 
 
 class ExtenderFilterResult(NamedTuple):
-    """Nodes are given whole or by name; either may be missing."""
+    """Nodes come whole or by name; either may be missing."""
 
     nodes: frozenset[str] | None
     names: frozenset[str] | None
@@ -122,7 +122,7 @@ _raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 def filter_answer(body: bytes) -> ExtenderFilterResult:
-    """Nodes may come back whole, by the thousand: of those only the names are ever made into objects."""
+    """Nodes may come back whole, by the thousand: only their names are decoded."""
     fields = _fields(body)
     nodes = None
     if "nodes" in fields and (node_list := _fields_or_null(fields["nodes"])) is not None:
@@ -146,21 +146,21 @@ def priorities_answer(body: bytes) -> dict[str, int]:
 
 def victims_answer(body: bytes) -> dict[str, SparedVictims]:
     by_node = _value(_fields(body), "nodenametometavictims", dict[str, Any]) or {}
-    return {name: _spared(victims) for name, victims in by_node.items()}
+    return {name: _spared_victims(plain) for name, plain in by_node.items()}
 
 
 def binding_answer(body: bytes) -> str:
-    """What went wrong, if anything."""
+    """The extender's error; empty if it bound the pod."""
     return _value(_fields(body), "error", str) or ""
 
 
-def _spared(plain: Any) -> SparedVictims:
+def _spared_victims(plain: Any) -> SparedVictims:
     victims = msgspec.convert(_with_lower_keys(plain), _MetaVictims | None) or _MetaVictims()
     return SparedVictims(tuple(pod.uid for pod in victims.pods or ()), victims.numpdbviolations)
 
 
 def _fields(body: bytes) -> dict[str, msgspec.Raw]:
-    """The fields of an object, not looked into yet. Null is an object without any."""
+    """The fields of an object, not decoded yet. Null is an object without any."""
     return _fields_or_null(body) or {}
 
 

@@ -11,7 +11,7 @@ from kubesched.state.pods import PlacedPod, PodTable
 class Absence:
     """A context in which placed pods may leave and return. Pods that are absent when it ends return then.
 
-    Only the cluster state makes one. Nothing else may change the state meanwhile that does not undo it.
+    Only ClusterState makes one. Whoever else changes the state meanwhile must undo it before the end.
     """
 
     def __init__(self, pods: PodTable, remove: Callable[[PlacedPod], None], place: Callable[[PlacedPod], None]) -> None:
@@ -20,7 +20,7 @@ class Absence:
         self._place = place
         self._absent: dict[str, PlacedPod] = {}
         self._on_row: dict[int, list[PlacedPod]] = {}
-        """The pods of the rows in question, in the order that decides between victims."""
+        """By row the pods that were there before, in the order that decides between victims."""
 
     def __enter__(self) -> Absence:
         return self

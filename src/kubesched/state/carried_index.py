@@ -25,13 +25,13 @@ Anchor = tuple[str, ...]
 
 
 class MatchedTerms(NamedTuple):
-    """Terms of one kind of carrier whose selectors match, and which differ in nothing else but their weight."""
+    """Terms of one kind of carrier whose selectors match, and which else differ only in their weight."""
 
     carried: CarriedTerms
     like: Term
     number: int
     weight: int
-    """Of all of them together."""
+    """The sum of their weights."""
 
 
 class _Ids:
@@ -57,7 +57,7 @@ class _Ids:
 
 
 class CarriedIndex:
-    """By each label: the terms of which it meets a requirement, and those that it rules out."""
+    """By label the terms of which it meets a requirement, and those that it rules out."""
 
     def __init__(self) -> None:
         self._unmet: Int64 = np.zeros(0, dtype=np.int64)
@@ -80,14 +80,13 @@ class CarriedIndex:
         groups: dict[object, int] = {}
         terms = [self._take_term() for _ in carried.terms]
         for i, term in zip(terms, carried.terms, strict=True):
-            alike = (term.kind, term.topology_key, term.namespaces, term.namespace_selector)
-            if alike not in groups:
-                groups[alike] = self._take_group(carried, term)
-            self._groups[i] = groups[alike]
+            shared = (term.kind, term.topology_key, term.namespaces, term.namespace_selector)
+            if shared not in groups:
+                groups[shared] = self._take_group(carried, term)
+            self._groups[i] = groups[shared]
             self._weights[i] = term.weight
-            self._unmet[i] = (
-                _NEVER if term.selector.nothing else sum(not r.accepts(None) for r in term.selector.requirements)
-            )
+            unmet = sum(not requirement.accepts(None) for requirement in term.selector.requirements)
+            self._unmet[i] = _NEVER if term.selector.nothing else unmet
             self._list(i, term, 1)
         self._of[carried] = terms, set(groups.values())
 
@@ -101,22 +100,23 @@ class CarriedIndex:
             self._places.give_back(self._alike[group][1])
         self._free_groups += groups
 
-    def is_about(self, topologies: Collection[str]) -> bool:
+    def has_any_of(self, topologies: Collection[str]) -> bool:
         return bool(self._places.topologies_among(topologies).any())
 
-    def that_mean(
+    def matching(
         self,
         labels: Mapping[str, str],
         namespace: str,
         namespace_labels: Mapping[str, str],
         topologies: Collection[str],
     ) -> Iterator[MatchedTerms]:
-        """Terms that mean pods with such labels in such a namespace, and are about one of these topologies."""
-        about = self._places.topologies_among(topologies)
-        if not about.any():
+        """Terms that select pods with such labels in such a namespace, and have one of these topologies."""
+        is_topology = self._places.topologies_among(topologies)
+        if not is_topology.any():
             return
-        looks_here = about[self._topologies] & self._places.scopes_including(namespace, namespace_labels)[self._scopes]
-        if not looks_here.any():
+        in_scope = self._places.scopes_including(namespace, namespace_labels)
+        applies = is_topology[self._topologies] & in_scope[self._scopes]
+        if not applies.any():
             return
         unmet = self._unmet.copy()
         for anchor in labels_as_anchors(labels):
@@ -127,7 +127,7 @@ class CarriedIndex:
         terms = np.flatnonzero(unmet == 0)
         if not len(terms):
             return
-        terms = terms[looks_here[self._groups[terms]]]
+        terms = terms[applies[self._groups[terms]]]
         groups = self._groups[terms]
         numbers, weights = np.bincount(groups), np.bincount(groups, self._weights[terms])
         for group in np.flatnonzero(numbers).tolist():

@@ -14,7 +14,7 @@ _FEW = 32
 class CarriedTerms:
     """All terms of one kind of pod, which come and go together, and how many on each row have them.
 
-    Most are on a few rows, which are listed; a column is kept where they are many.
+    A dictionary counts the carriers on a few rows, a column those on many.
     """
 
     __slots__ = ("_column", "_rows", "carriers", "terms")
@@ -26,7 +26,7 @@ class CarriedTerms:
         self._column: RowCounts | None = None
 
     def count(self, row: int, sign: int, length: int) -> None:
-        """A carrier came to a row of that many, or left it."""
+        """A carrier came to a row, or left it; `length` is the number of rows."""
         self.carriers += sign
         if self._column is not None:
             self._column.add(row, sign)
@@ -39,7 +39,7 @@ class CarriedTerms:
             self._rows = {}
 
     def add_to(self, sums: Int64, column: LabelColumn, size: int, times: int) -> bool:
-        """Add the carriers in each domain of a topology to its sums, so many times. Whether there are any."""
+        """Add the carriers in each domain of a topology to its sums, `times` over. Whether there are any."""
         if self._column is not None:
             by_value = self._column.by_value(column, size)
             sums += times * by_value
@@ -53,7 +53,7 @@ class CarriedTerms:
         return has_any
 
     def counts(self, length: int) -> Int64:
-        """How many carriers are on each row of that many."""
+        """How many carriers are on each row; `length` is the number of rows."""
         if self._column is not None:
             return self._column.counts.astype(np.int64)
         counts = np.zeros(length, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What changed, in order, so that a cache of something per row or per object repairs just that."""
+"""Logs of changes, so that a cache with an entry per row or object repairs only the entries that changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KEPT = 1 << 16
 
 
 class ChangeLog(Generic[C]):
-    """An append-only list of rows or names with a position that only grows; old entries are forgotten in bulk."""
+    """An append-only list of rows or keys with a position that only grows; it forgets old entries in bulk."""
 
     def __init__(self) -> None:
         self.position = 0
@@ -26,13 +26,13 @@ class ChangeLog(Generic[C]):
             self._forgotten += half
 
     def all_changed(self) -> None:
-        """Something that all depend on changed: what was kept from before cannot be repaired."""
+        """Everything may have changed: caches from before cannot be repaired."""
         self.position += 1
         self._forgotten = self.position
         self._changed.clear()
 
     def since(self, position: int) -> list[C] | None:
-        """What was recorded after `position`, each once; None when that is too long ago to tell."""
+        """The rows or keys recorded after `position`, each once; None if that is too long ago to tell."""
         start = position - self._forgotten
         if start < 0:
             return None
@@ -48,7 +48,7 @@ class ChangeReader(Generic[C]):
         self._position = 0
 
     def read(self) -> list[C] | None:
-        """What was recorded meanwhile, each once; None if it may be anything."""
+        """The rows or keys recorded since, each once; None if it may be any."""
         changes = self._log.since(self._position)
         self._position = self._log.position
         return changes

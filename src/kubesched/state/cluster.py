@@ -1,6 +1,6 @@
-"""The cluster state: what kube-scheduler calls its cache and its snapshot, and the few ways in which it changes.
+"""The cluster state, which is kube-scheduler's cache and snapshot in one, and the few ways in which it changes.
 
-There is one state and no copy of it. Nothing else runs while a pod is decided, so the cache is the snapshot.
+There is no copy of it. Nothing else runs while the engine decides a pod, so the cache is the snapshot.
 
     pending ── assume ──► assumed ── confirm (the watch shows it bound) ──► placed ── remove ──► gone
        ▲                     │
@@ -49,17 +49,17 @@ class ClusterState:
         self._has_groups = features.pod_groups
         self.facts = FactsOf(self.nodes, features)
         self.followers: list[Callable[[], None]] = []
-        """Called before each attempt, to record rows for which something changed besides nodes and pods."""
+        """The engine calls them before each attempt: they record rows whose state outside of nodes and pods changed."""
         self._placed: dict[str, PlacedPod] = {}
-        self._asking_for: dict[str, dict[str, PlacedPod]] = {}
-        """Placed pods by the name of each resource that they ask for, but for those that always have a column."""
+        self._requesting: dict[str, dict[str, PlacedPod]] = {}
+        """Placed pods by the name of each resource that they request, but for those that always have a column."""
         self._companions: dict[Any, Any] = {}
         self._reservations = 0
         self.matches.extend(len(self.nodes.live))
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Another one whenever anything changed that a decision may depend on, pod groups aside."""
+        """Changes whenever anything changes that a decision may depend on, except pod groups."""
         return (
             self.nodes.changes.position,
             self.objects.version_of_all,
@@ -67,7 +67,7 @@ class ClusterState:
             self._reservations,
         )
 
-    # -- what the watch says ------------------------------------------------------------------------------------------
+    # -- changes that the watch shows ---------------------------------------------------------------------------------
 
     def apply(self, obj: KubeObject) -> None:
         """An object appeared or changed."""
@@ -94,12 +94,12 @@ class ClusterState:
                 self.objects.remove(obj)
                 self._follow_device_classes(obj)
 
-    # -- what the scheduler decides -----------------------------------------------------------------------------------
+    # -- changes by the scheduler -------------------------------------------------------------------------------------
 
     def assume(self, pod: Pod, node_name: str, facts: PodFacts | None = None) -> Pod:
-        """Count the pod on the node before it is bound there. Returns the pod as it will be.
+        """Count the pod on the node before it is bound there. Returns the pod with its node.
 
-        A caller that has the facts of the pod at hand saves looking for them.
+        A caller that has the facts of the pod passes them, which saves looking for them.
         """
         if pod.identity in self._placed:
             raise ValueError(f"pod {pod.key} is placed already")
@@ -110,7 +110,7 @@ class ClusterState:
         return placed
 
     def forget(self, pod: Pod) -> None:
-        """The assumption did not come true: the pod is pending again, and nominated again if it was."""
+        """Undo `assume`: the pod is pending again, and nominated again if its status names a node."""
         placed = self._placed.get(pod.identity)
         if placed is not None and placed.assumed:
             self._remove(pod.identity)
@@ -120,11 +120,11 @@ class ClusterState:
                 self.nominated.add(pod, pod.status.nominated_node_name)
 
     def placed(self, pod: Pod) -> PlacedPod | None:
-        """Where the pod is, if it is anywhere."""
+        """The pod on its row; None if it is on no node."""
         return self._placed.get(pod.identity)
 
     def absence(self) -> Absence:
-        """For what-ifs about pods that might leave, on many nodes at once."""
+        """A context for what-ifs in which pods leave many nodes at once."""
         return Absence(self.pods, lambda placed: self._remove(placed.pod.identity), self._place)
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
@@ -133,16 +133,16 @@ class ClusterState:
         return record.metadata.labels if record else {}
 
     def give_columns(self, facts: PodFacts) -> None:
-        """A pod is about to be decided: the resources that it asks for have columns, as far as nodes offer them."""
+        """Give columns to the extended resources that a pod requests and nodes offer, before the pod is decided."""
         self.nodes.give_columns(facts.extended)
         self._follow_resources()
 
     def note_reservation(self) -> None:
-        """A plugin set something aside for a pod, or gave it back, in a companion: decisions may depend on it."""
+        """A plugin reserved something for a pod in a companion, or gave it back: decisions may depend on it."""
         self._reservations += 1
 
     def companion(self, make: Callable[[ClusterState], T]) -> T:
-        """What plugins keep about this cluster and share among profiles; made when it is first asked for."""
+        """The object that plugins of all profiles share about this cluster; `make` makes it once."""
         companion: T | None = self._companions.get(make)
         if companion is None:
             companion = self._companions[make] = make(self)
@@ -159,30 +159,30 @@ class ClusterState:
             if placed is not None and (pod.is_finished or not placed.assumed):
                 self._remove(identity)
             return
-        known = self._placed.get(identity)
-        if known is not None and known.pod == pod:
-            known.assumed = False
+        placed = self._placed.get(identity)
+        if placed is not None and placed.pod == pod:
+            placed.assumed = False
             return
         facts, node_name = self.facts(pod), pod.spec.node_name
-        if known is not None:
-            before = known.pod
+        if placed is not None:
+            before = placed.pod
             if (
-                (known.facts is facts or known.facts.load == facts.load)
+                (placed.facts is facts or placed.facts.load == facts.load)
                 and before.spec.node_name == node_name
                 and before.is_terminating == pod.is_terminating
                 and before.spec.volumes == pod.spec.volumes
             ):
                 # The usual case, a binding confirmed. An API server labels the pod with the zone of its node then.
-                if known.facts is not facts:
-                    self._relabel(known, facts)
-                self.pods.renew(known, pod)
-                self.nodes.pods_changed(known.row)
+                if placed.facts is not facts:
+                    self._relabel(placed, facts)
+                self.pods.renew(placed, pod)
+                self.nodes.pods_changed(placed.row)
                 return
             self._remove(identity)
         self._place(PlacedPod(pod, facts, self._row(node_name), assumed=False))
 
     def _relabel(self, placed: PlacedPod, facts: PodFacts) -> None:
-        """Count a placed pod with its new labels, then discount the old: terms that it keeps never lack a carrier."""
+        """Count a placed pod with its new labels, then uncount the old: terms in both always have a carrier."""
         before = PlacedPod(placed.pod, placed.facts, placed.row, assumed=False)
         placed.facts = facts
         self.matches.add(placed)
@@ -201,7 +201,7 @@ class ClusterState:
         if self._has_groups:
             self.groups.place(placed.pod)
         for name in placed.facts.extended:
-            self._asking_for.setdefault(name, {})[identity] = placed
+            self._requesting.setdefault(name, {})[identity] = placed
         self.pods.add(placed)
         self.matches.add(placed)
         self._count(placed, 1)
@@ -213,10 +213,10 @@ class ClusterState:
         if self._has_groups:
             self.groups.remove(placed.pod)
         for name in placed.facts.extended:
-            asking = self._asking_for[name]
-            del asking[identity]
-            if not asking:
-                del self._asking_for[name]
+            pods = self._requesting[name]
+            del pods[identity]
+            if not pods:
+                del self._requesting[name]
         self.matches.remove(placed)
         self.pods.remove(placed)
         self._count(placed, -1)
@@ -224,27 +224,27 @@ class ClusterState:
 
     def _count(self, placed: PlacedPod, sign: int) -> None:
         nodes, facts, row = self.nodes, placed.facts, placed.row
-        added = facts.loads
-        loads = nodes.loads[:, : added.shape[1], row]  # by name: `nodes.loads[...] += ...` would write the sum twice
+        change = facts.loads
+        loads = nodes.loads[:, : change.shape[1], row]  # a view: `nodes.loads[...] += ...` would write the sum twice
         if sign > 0:
-            loads += added
+            loads += change
         else:
-            loads -= added
+            loads -= change
         nodes.pod_count[row] += sign
         nodes.load_changed(row)
 
     def _follow_device_classes(self, obj: KubeObject) -> None:
-        """Which extended resources nodes must offer themselves depends on the classes that serve them."""
+        """Device classes serve extended resources, which nodes need not offer themselves then."""
         if isinstance(obj, DeviceClass):
             self.nodes.all_changed()
 
     def _follow_resources(self) -> None:
-        """Resources got a column: what placed pods request of them is counted from now on."""
+        """Count what placed pods request of resources that have just got a column."""
         nodes = self.nodes
-        for fresh, column in nodes.take_fresh_resources().items():
-            for placed in self._asking_for.get(fresh, {}).values():
+        for resource, column in nodes.take_fresh_resources().items():
+            for placed in self._requesting.get(resource, {}).values():
                 for name, amount, scoring in placed.facts.amounts:
-                    if name == fresh:
+                    if name == resource:
                         nodes.requested[column, placed.row] += amount
                         nodes.scoring_requested[column, placed.row] += scoring
 

@@ -1,4 +1,4 @@
-"""The arrays everything else is made of: array types, growing, values interned to small integers, labels of nodes."""
+"""The arrays of all tables: their types, growing, values interned to small integers, labels of nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bool = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 """Indices of rows of the node table, a row per node."""
 ResourceIds = npt.NDArray[np.intp]
-"""Ids of resources: which column of `allocatable`, `requested` and the like is that of the resource."""
+"""Ids of resources: indices of their columns in `allocatable`, `requested` and the like."""
 
 ABSENT = -1
 """The id of "no such value" in a column of interned values."""
@@ -48,7 +48,7 @@ class Interner(Generic[H]):
         self._free: list[int] = []
 
     def __len__(self) -> int:
-        """One more than the largest id in use, which is the length of a table indexed by id."""
+        """The length of a table indexed by id: more than the largest id in use."""
         return len(self.values)
 
     @property
@@ -67,14 +67,14 @@ class Interner(Generic[H]):
             return value_id
         self.version += 1
         if self._free:
-            new = self._free.pop()
-            self.values[new], self._uses[new] = value, 1
+            value_id = self._free.pop()
+            self.values[value_id], self._uses[value_id] = value, 1
         else:
-            new = len(self.values)
+            value_id = len(self.values)
             self.values.append(value)
             self._uses.append(1)
-        self._ids[value] = new
-        return new
+        self._ids[value] = value_id
+        return value_id
 
     def release(self, value_id: int) -> None:
         if value_id == ABSENT:
@@ -129,9 +129,9 @@ class LabelColumn:
             case "DoesNotExist":
                 return np.equal(ids, ABSENT)
             case "In" | "NotIn":
-                wanted = [self.values.id_of(value) for value in requirement.values]
-                listed = is_one_of(ids, [value_id for value_id in wanted if value_id != ABSENT])
-                return listed if requirement.operator == "In" else ~listed
+                value_ids = [self.values.id_of(value) for value in requirement.values]
+                is_listed = is_one_of(ids, [value_id for value_id in value_ids if value_id != ABSENT])
+                return is_listed if requirement.operator == "In" else ~is_listed
             case _:
                 return self._compare(requirement)[ids]
 
@@ -145,18 +145,17 @@ class LabelColumn:
                 np.array([number is not None for number in numbers]),
                 np.array([number or 0 for number in numbers], dtype=np.int64),
             )
-        _, is_number, numbers_of = self._numbers
+        _, is_number, number_of = self._numbers
         bound = parse_int64(next(iter(requirement.values), ""))
         if bound is None:
             return np.zeros(len(is_number), dtype=np.bool_)
-        greater = requirement.operator == "Gt"
-        return is_number & (numbers_of > bound if greater else numbers_of < bound)
+        return is_number & (number_of > bound if requirement.operator == "Gt" else number_of < bound)
 
 
-def is_one_of(ids: npt.NDArray[Any], wanted: Sequence[int]) -> Bool:
-    """Where the id is one of those wanted."""
-    if not wanted:
+def is_one_of(ids: npt.NDArray[Any], candidates: Sequence[int]) -> Bool:
+    """Where the id is one of the candidates."""
+    if not candidates:
         return np.zeros(len(ids), dtype=np.bool_)
-    if len(wanted) == 1:
-        return np.asarray(ids == wanted[0])
-    return np.isin(ids, wanted)
+    if len(candidates) == 1:
+        return np.asarray(ids == candidates[0])
+    return np.isin(ids, candidates)

@@ -1,11 +1,11 @@
 """What follows from a pod's definition alone, worked out once for all equivalent pods.
 
-Pods of one ReplicaSet differ in name and uid only. Their facts are one object, found by the bytes of what matters: pods
-with the same facts are an equivalence class. The object lives as long as a pod that has it, and plugins keep on it
-whatever they derive from the definition.
+Pods of one ReplicaSet differ in name and uid only. Their facts are one object, found by a fingerprint of all other
+fields that count: pods with the same facts are an equivalence class. The object lives as long as a pod that has it, and
+plugins keep on it whatever they derive from the definition.
 
-Pods of one DaemonSet differ in the node that they must go to as well: each is a class of its own. But all else about
-them is the same: it is worked out for the first of them, on facts without node names that all of them share.
+Pods of one DaemonSet also differ in the node that they must go to: each is a class of its own. All else about them is
+on facts without node names, which are made for the first of them and shared by all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kubesched.state.resources import FIXED_RESOURCES, ResourceColumns
 S = TypeVar("S")
 T = TypeVar("T")
 
-_NOTHING: Int64 = np.zeros((2, 0), dtype=np.int64)
+_NO_LOADS: Int64 = np.zeros((2, 0), dtype=np.int64)
 
 TermKind = Literal["required-affinity", "required-anti-affinity", "preferred-affinity", "preferred-anti-affinity"]
 _TERM_KINDS: tuple[TermKind, ...] = get_args(TermKind)
@@ -38,8 +38,8 @@ _TERM_KINDS: tuple[TermKind, ...] = get_args(TermKind)
 class StateKey(Generic[T]):
     """The key of something of type T in the notes of an attempt (`Cycle`) or on the facts of a pod.
 
-    Compared by identity; the name is for messages. A note that only filters and scores read is forgotten when the pod
-    has a node.
+    Compared by identity; the name is for messages. With `is_for_deciding` only filters and scores read the note: the
+    cycle forgets it when the pod has a node.
     """
 
     __slots__ = ("is_for_deciding", "name")
@@ -110,26 +110,26 @@ class PodFacts:
         """The resources among these that have no fixed column."""
         self._columns = nodes
         self._laid_out_at = -1
-        self._loads = _NOTHING
+        self._loads = _NO_LOADS
         self._takes: tuple[tuple[int, int], ...] = ()
         self.ports = tuple(_host_ports(pod))
         is_ephemeral = any(volume.ephemeral for volume in pod.spec.volumes)
         self.has_own_claims = bool(is_ephemeral or self.extended or pod.spec.resource_claims)
-        """Whether claims may be found by the pod's own name or status, so that equivalent pods have others."""
+        """Whether the pod's own name or status may lead to claims, so that equivalent pods have others."""
         self.claims = tuple(f"{pod.namespace}/{name}" for name in claim_names(pod))
         self.terms = tuple(affinity_terms(pod))
-        self._terms_by_kind = {kind: tuple(t for t in self.terms if t.kind == kind) for kind in _TERM_KINDS}
+        self._terms_by_kind = {kind: tuple(term for term in self.terms if term.kind == kind) for kind in _TERM_KINDS}
         self.load = (self.amounts, self.ports, self.claims, pod.priority)
-        """What the pod takes up on its node. Pods of the same load may differ in labels or in where they may go."""
+        """What the pod takes up on its node. Pods of equal load may differ in labels or in the nodes they may go to."""
         self._kept: dict[object, Any] = {}
         self._without_node_names: PodFacts | None = None
 
     def with_node_names(self, fingerprint: bytes) -> PodFacts:
-        """The facts of a pod that differs from one of these in nothing but the nodes that it must go to."""
+        """The facts of a pod that differs from a pod with these only in the nodes that it must go to."""
         if self._laid_out_at != self._columns.resources_version:
             self._lay_out()
         facts = PodFacts.__new__(PodFacts)
-        for name in _COMMON:
+        for name in _SHARED:
             setattr(facts, name, getattr(self, name))
         facts.fingerprint, facts._without_node_names, facts._kept = fingerprint, self, {}
         return facts
@@ -138,13 +138,13 @@ class PodFacts:
     def without_node_names(self) -> PodFacts:
         """The facts that all pods of a DaemonSet share; never those of a pod that may go anywhere.
 
-        For what follows from the definition of a pod but for the nodes that required node affinity selects by name.
+        For what does not depend on the nodes that required node affinity selects by name.
         """
         return self._without_node_names or self
 
     @property
     def requests(self) -> Int64:
-        """What the pod takes from its node, by the id of the resource, as far as it asks for any that has a column."""
+        """What the pod takes from its node, by the id of the resource, of resources that have a column."""
         requests: Int64 = self.loads[0]
         return requests
 
@@ -156,14 +156,14 @@ class PodFacts:
 
     @property
     def loads(self) -> Int64:
-        """The two above in one."""
+        """`requests` and `scoring` in one array."""
         if self._laid_out_at != self._columns.resources_version:
             self._lay_out()
         return self._loads
 
     @property
     def takes(self) -> tuple[tuple[int, int], ...]:
-        """The same as `requests`: id and amount of each resource of which it is more than nothing."""
+        """As `requests`: id and amount of each resource of which the pod takes any."""
         if self._laid_out_at != self._columns.resources_version:
             self._lay_out()
         return self._takes
@@ -174,18 +174,17 @@ class PodFacts:
 
     def _lay_out(self) -> None:
         ids = self._columns.resources
-        known = [(ids[name], amount, scoring) for name, amount, scoring in self.amounts if name in ids]
-        both = np.zeros((2, max((one[0] for one in known), default=-1) + 1), dtype=np.int64)
-        for resource_id, amount, scoring in known:
-            both[:, resource_id] = amount, scoring
-        self._loads = both
-        self._takes = tuple((resource_id, amount) for resource_id, amount, _ in known if amount)
+        amounts = [(ids[name], amount, scoring) for name, amount, scoring in self.amounts if name in ids]
+        self._loads = np.zeros((2, max((resource_id for resource_id, _, _ in amounts), default=-1) + 1), dtype=np.int64)
+        for resource_id, amount, scoring in amounts:
+            self._loads[:, resource_id] = amount, scoring
+        self._takes = tuple((resource_id, amount) for resource_id, amount, _ in amounts if amount)
         self._laid_out_at = self._columns.resources_version
 
     def derived(self, make: Callable[[S], T], source: S) -> T:
-        """What `make` works out of a pod's definition, once for all equivalent pods.
+        """What `make` derives from a pod's definition, once for all equivalent pods.
 
-        `source` is a pod that has these facts, or anything else that leads to one, such as the cycle.
+        `source` is a pod that has these facts, or anything that leads to one, such as the cycle.
         """
         value: T | None = self._kept.get(make)
         if value is None:
@@ -193,11 +192,11 @@ class PodFacts:
         return value
 
     def derived_at(self, version: Hashable, make: Callable[[S], T], source: S) -> T:
-        """As `derived`, for what depends on other objects as well: worked out anew when their version changes."""
-        known: tuple[Hashable, T] | None = self._kept.get(make)
-        if known is None or known[0] != version:
-            known = self._kept[make] = (version, make(source))
-        return known[1]
+        """As `derived`, for what depends on other objects as well: made again when their version changes."""
+        entry: tuple[Hashable, T] | None = self._kept.get(make)
+        if entry is None or entry[0] != version:
+            entry = self._kept[make] = (version, make(source))
+        return entry[1]
 
     def find(self, key: StateKey[T]) -> T | None:
         """The value of a key; None if nothing was kept under it."""
@@ -211,9 +210,9 @@ class PodFacts:
         return self._terms_by_kind[kind]
 
 
-_APART = ("__weakref__", "_kept", "_without_node_names", "fingerprint")
-_COMMON = tuple(name for name in PodFacts.__slots__ if name not in _APART)
-"""What pods have in common that differ in the nodes that they must go to."""
+_NOT_SHARED = ("__weakref__", "_kept", "_without_node_names", "fingerprint")
+_SHARED = tuple(name for name in PodFacts.__slots__ if name not in _NOT_SHARED)
+"""Attributes that are the same for pods which differ only in the nodes that they must go to."""
 
 
 class FactsOf:
@@ -222,53 +221,53 @@ class FactsOf:
     def __init__(self, nodes: ResourceColumns, features: Features) -> None:
         self._nodes = nodes
         self._features = features
-        self._known: weakref.WeakValueDictionary[bytes, PodFacts] = weakref.WeakValueDictionary()
+        self._by_fingerprint: weakref.WeakValueDictionary[bytes, PodFacts] = weakref.WeakValueDictionary()
         self._encode = msgspec.json.Encoder().encode
         self._held: dict[int, tuple[Pod, PodFacts]] = {}
 
     def hold(self, pod: Pod, facts: PodFacts) -> None:
-        """This very record of a pod, which has no node, will be asked about often: find its facts without looking."""
+        """Keep the facts of this record of a pod, which has no node and will be asked about often."""
         self._held[id(pod)] = (pod, facts)
 
     def release(self, pod: Pod) -> None:
         self._held.pop(id(pod), None)
 
     def __call__(self, pod: Pod, *, keep_node_name: bool = False) -> PodFacts:
-        """The facts of a pod. Where it is makes no difference, unless it is asked where it should be."""
-        held = self._held.get(id(pod))
-        if held is not None:
-            return held[1]
+        """The facts of a pod, without the node that it is on; with `keep_node_name`, to decide it, that counts, too."""
+        entry = self._held.get(id(pod))
+        if entry is not None:
+            return entry[1]
         meta, spec, status = pod.metadata, pod.spec, pod.status
         if spec.node_name and not keep_node_name:
             spec = replace(spec, node_name="")
         owner = meta.controller if meta.owner_references else None
         fingerprint = self._encode((meta.namespace, meta.labels, owner, spec, resize_in(status)))
-        facts = self._known.get(fingerprint)
+        facts = self._by_fingerprint.get(fingerprint)
         if facts is None:
-            if (unbound := _without_named_nodes(spec)) is not None:
+            if (unbound := _without_node_affinity(spec)) is not None:
                 parts = ("without node names", meta.namespace, meta.labels, owner, unbound, resize_in(status))
                 facts = self._make_facts(pod, self._encode(parts)).with_node_names(fingerprint)
             else:
                 facts = self._make_facts(pod, fingerprint)
-            self._known[fingerprint] = facts
+            self._by_fingerprint[fingerprint] = facts
         return facts
 
     def _make_facts(self, pod: Pod, fingerprint: bytes) -> PodFacts:
-        facts = self._known.get(fingerprint)
+        facts = self._by_fingerprint.get(fingerprint)
         if facts is None:
-            facts = self._known[fingerprint] = PodFacts(pod, fingerprint, self._nodes, self._features)
+            facts = self._by_fingerprint[fingerprint] = PodFacts(pod, fingerprint, self._nodes, self._features)
         return facts
 
 
 def without_claim_names(spec: PodSpec) -> PodSpec:
-    """The same for pods that differ only in which claims their volumes are, as those of a StatefulSet."""
+    """The spec without the names of claims: the same for pods that differ only in these, as those of a StatefulSet."""
     if not any(volume.persistent_volume_claim for volume in spec.volumes):
         return spec
     return replace(spec, volumes=tuple(replace(volume, persistent_volume_claim=None) for volume in spec.volumes))
 
 
-def _without_named_nodes(spec: PodSpec) -> PodSpec | None:
-    """The same without required node affinity, if that names nodes, as that of a DaemonSet's pods does; else None."""
+def _without_node_affinity(spec: PodSpec) -> PodSpec | None:
+    """The spec without required node affinity, if that names nodes, as that of a DaemonSet's pods does; else None."""
     affinity = spec.affinity
     if affinity is None or affinity.node_affinity is None:
         return None
@@ -280,7 +279,7 @@ def _without_named_nodes(spec: PodSpec) -> PodSpec | None:
 
 
 def resize_in(status: PodStatus) -> Any:
-    """What the status says about resources, which most say nothing about."""
+    """What the status says about resources, if anything."""
     if not status.container_statuses and not status.init_container_statuses and status.resources is None:
         return None
     containers = (*status.container_statuses, *status.init_container_statuses)
@@ -292,7 +291,9 @@ def resize_in(status: PodStatus) -> Any:
 def claim_names(pod: Pod) -> list[str]:
     """The claims that a pod names as volumes (those of ephemeral volumes are not named, but made for it)."""
     volumes = pod.spec.volumes
-    return [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
+    return [
+        volume.persistent_volume_claim.claim_name for volume in volumes if volume.persistent_volume_claim is not None
+    ]
 
 
 def affinity_terms(pod: Pod) -> list[Term]:
@@ -316,12 +317,12 @@ def _terms_of(pod: Pod, affinity: PodAffinity | None, required: TermKind, prefer
 
 
 def _term(pod: Pod, term: PodAffinityTerm, kind: TermKind, weight: int) -> Term:
-    own = not term.namespaces and term.namespace_selector is None
+    is_own_namespace = not term.namespaces and term.namespace_selector is None
     return Term(
         kind=kind,
         topology_key=term.topology_key,
         selector=compile_selector(term.label_selector),
-        namespaces=frozenset((pod.namespace,)) if own else frozenset(term.namespaces),
+        namespaces=frozenset((pod.namespace,)) if is_own_namespace else frozenset(term.namespaces),
         namespace_selector=compile_selector(term.namespace_selector) if term.namespace_selector else NOTHING,
         weight=weight,
     )
@@ -329,7 +330,7 @@ def _term(pod: Pod, term: PodAffinityTerm, kind: TermKind, weight: int) -> Term:
 
 def _host_ports(pod: Pod) -> list[HostPort]:
     """Ports of containers that keep running; plain init containers are gone before they could clash."""
-    running = [*pod.spec.containers, *(c for c in pod.spec.init_containers if is_sidecar(c))]
+    running = [*pod.spec.containers, *filter(is_sidecar, pod.spec.init_containers)]
     return [
         HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
         for container in running

@@ -1,4 +1,4 @@
-"""The pods of each pod group, pending and placed: what a group's quorum is counted by."""
+"""The pods of each pod group, pending and placed: a group's quorum counts them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NONE: dict[str, Pod] = {}
 class GroupMembers:
     """Pods by the name of their group, not by its uid: a group that is made anew inherits them.
 
-    A pending pod counts from when it is seen, if it is ours to schedule; a placed one whoever placed it.
+    A pending pod counts if a profile schedules it; a placed one counts whoever placed it.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class GroupMembers:
         return self._placed.get(key, _NONE).values()
 
     def count(self, key: str) -> int:
-        """All that are known: also those that are held back, or being deleted."""
+        """All pods of the group, also those that are gated or being deleted."""
         return len(self.pending(key)) + len(self.placed(key))
 
     def seen(self, pod: Pod) -> None:
@@ -40,20 +40,20 @@ class GroupMembers:
     def gone(self, pod: Pod) -> None:
         """A pending pod was deleted, or belongs to another scheduler now."""
         if key := group_key(pod):
-            _take(self._pending, key, pod)
+            _remove_member(self._pending, key, pod)
 
     def place(self, pod: Pod) -> None:
         if key := group_key(pod):
-            _take(self._pending, key, pod)
+            _remove_member(self._pending, key, pod)
             self._placed.setdefault(key, {})[pod.identity] = pod
 
     def remove(self, pod: Pod) -> None:
-        """The pod is on its node no more."""
+        """A placed pod left its node."""
         if key := group_key(pod):
-            _take(self._placed, key, pod)
+            _remove_member(self._placed, key, pod)
 
 
-def _take(pods: dict[str, dict[str, Pod]], key: str, pod: Pod) -> None:
+def _remove_member(pods: dict[str, dict[str, Pod]], key: str, pod: Pod) -> None:
     members = pods.get(key)
     if members is not None and members.pop(pod.identity, None) is not None and not members:
         del pods[key]

@@ -16,17 +16,17 @@ from kubesched.state.columns import Bool, LabelColumn, Rows, grown
 I = TypeVar("I", bound=Hashable)  # noqa: E741
 
 _FEW = 32
-"""Up to so many pods are compared one by one: NumPy takes longer to start."""
+"""Up to so many items are compared one by one: NumPy takes longer to start."""
 _COLUMNS_KEPT = 32
-_NOBODY: Rows = np.zeros(0, dtype=np.intp)
+_NO_IDS: Rows = np.zeros(0, dtype=np.intp)
 
 
 class LabelIndex:
-    """Things with labels, by id."""
+    """Items with labels, by id."""
 
     def __init__(self) -> None:
         self._labels: dict[int, Mapping[str, str]] = {}
-        self._having: dict[str, set[int]] = {}
+        self._with_key: dict[str, set[int]] = {}
         self._columns: dict[str, LabelColumn] = {}
         self._present: Bool = np.zeros(64, dtype=np.bool_)
 
@@ -34,46 +34,46 @@ class LabelIndex:
         """More than the largest id."""
         return len(self._present)
 
-    def put(self, thing: int, labels: Mapping[str, str]) -> None:
-        if thing >= len(self._present):
-            self._present = grown(self._present, 2 * thing)
+    def put(self, item: int, labels: Mapping[str, str]) -> None:
+        if item >= len(self._present):
+            self._present = grown(self._present, 2 * item)
             for column in self._columns.values():
-                column.extend(2 * thing)
-        self._labels[thing] = labels
-        self._present[thing] = True
+                column.extend(2 * item)
+        self._labels[item] = labels
+        self._present[item] = True
         for key, value in labels.items():
-            self._having.setdefault(key, set()).add(thing)
+            self._with_key.setdefault(key, set()).add(item)
             if key in self._columns:
-                self._columns[key].set(thing, value)
+                self._columns[key].set(item, value)
 
-    def remove(self, thing: int) -> None:
-        self._present[thing] = False
-        for key in self._labels.pop(thing):
-            having = self._having[key]
-            having.discard(thing)
+    def remove(self, item: int) -> None:
+        self._present[item] = False
+        for key in self._labels.pop(item):
+            items = self._with_key[key]
+            items.discard(item)
             if key in self._columns:
-                self._columns[key].set(thing, None)
-            if not having:
-                del self._having[key]
+                self._columns[key].set(item, None)
+            if not items:
+                del self._with_key[key]
                 self._columns.pop(key, None)
 
     def find(self, selector: Selector) -> Rows | Bool:
-        """The things that a selector matches: their ids, if they are few, or a mask over all ids."""
+        """The items that a selector matches: their ids, if they are few, or a mask over all ids."""
         if selector.nothing:
-            return _NOBODY
+            return _NO_IDS
         narrowest: set[int] | None = None
         for requirement in selector.requirements:
             if not requirement.accepts(None):
-                having = self._having.get(requirement.key)
-                if having is None:
-                    return _NOBODY
-                if narrowest is None or len(having) < len(narrowest):
-                    narrowest = having
+                items = self._with_key.get(requirement.key)
+                if items is None:
+                    return _NO_IDS
+                if narrowest is None or len(items) < len(narrowest):
+                    narrowest = items
         if narrowest is not None and len(narrowest) <= _FEW:
-            return np.array([i for i in narrowest if selector.matches(self._labels[i])], dtype=np.intp)
+            return np.array([item for item in narrowest if selector.matches(self._labels[item])], dtype=np.intp)
         matching = self._present
         for requirement in selector.requirements:
-            if requirement.key in self._having:  # otherwise it accepts them all
+            if requirement.key in self._with_key:  # otherwise it accepts them all
                 matching = matching & self._accept(requirement)
         return matching
 
@@ -82,9 +82,9 @@ class LabelIndex:
         column = self._columns.pop(key, None)
         if column is None:
             column = LabelColumn(key, len(self))
-            for thing in self._having[key]:
-                column.set(thing, self._labels[thing][key])
-        self._columns[key] = column  # last in line to be forgotten
+            for item in self._with_key[key]:
+                column.set(item, self._labels[item][key])
+        self._columns[key] = column  # the most recently used
         if len(self._columns) > _COLUMNS_KEPT:
             del self._columns[next(iter(self._columns))]
         return column.meets(requirement, column.ids)
@@ -102,7 +102,7 @@ class SelectorIndex(Generic[I]):
             items[item] = items.get(item, 0) + 1
 
     def discard(self, selector: Selector, item: I) -> None:
-        """Take back what was put."""
+        """Undo `put`."""
         for anchor in anchors(selector):
             items = self._items[anchor]
             items[item] -= 1
@@ -139,7 +139,7 @@ def anchors(selector: Selector) -> Iterator[tuple[str, ...]]:
 
 
 def labels_as_anchors(labels: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """All anchors that a thing with these labels has."""
+    """All anchors that an item with these labels has."""
     yield ()
     for key, value in labels.items():
         yield key, value

@@ -1,7 +1,7 @@
 """Match counts: for every question "how many pods on this node match?", a column kept up to date as pods come and go.
 
 Topology spread and inter-pod affinity ask it of selectors; inter-pod affinity also asks the reverse, how many pods on
-a node carry a term. In kube-scheduler each attempt walks all pods for that; here it is a column that is there already.
+a node carry a term. In kube-scheduler each attempt walks all pods for that; here the column is there already.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from kubesched.state.pods import PlacedPod, PodTable
 from kubesched.state.row_counts import RowCounts
 
 _BYTES_KEPT = 64 << 20
-_BYTES_PER_WANTED = 8000
-"""Bytes per selector, namespace or requirement: more than they take, so that thousands of one pod are not kept."""
+_BYTES_PER_CONDITION = 8000
+"""Bytes per selector, namespace or requirement: more than they take, so that questions with thousands are not kept."""
 _LARGE_SHARE = 16
-"""A question that takes more than this part of all bytes is answered and not kept: each placed pod would update it."""
+"""A counter that takes more than this part of all bytes is not kept: each placed pod would update it."""
 _LISTED = 64
-"""The number of counters that are listed per label class; more are searched for each time."""
+"""The number of counters that are listed per label class; more are found anew for each pod."""
 
 
 class WeightedSelector(NamedTuple):
-    """Pods that count, in some namespaces (None stands for all of them), and how often each does."""
+    """Selects pods in some namespaces (None stands for all), each of which counts `weight` times."""
 
     namespaces: frozenset[str] | None
     selector: Selector
@@ -44,22 +44,22 @@ PodQuery = tuple[WeightedSelector, ...]
 
 
 class MatchCounter(RowCounts):
-    """How many pods on each row are wanted; one that is wanted repeatedly counts as often."""
+    """How many pods on each row match; one that several selectors match counts for each."""
 
     __slots__ = ("question", "size", "with_terminating")
 
     def __init__(self, question: PodQuery, with_terminating: bool, counts: Int64) -> None:
-        # Plain counts fit into 32 bits, which are faster to go through.
+        # Counts without weights fit into 32 bits, which are faster to read.
         super().__init__(counts if sum(abs(term.weight) for term in question) > 1 else counts.astype(np.int32))
         self.question = question
         self.with_terminating = with_terminating
-        wanted = sum(1 + len(term.selector.requirements) + len(term.namespaces or ()) for term in question)
-        self.size = 12 * len(counts) + _BYTES_PER_WANTED * wanted
+        conditions = sum(1 + len(term.selector.requirements) + len(term.namespaces or ()) for term in question)
+        self.size = 12 * len(counts) + _BYTES_PER_CONDITION * conditions
         """Bytes, about, with a topology in which each node is a domain."""
 
 
 class LabelClass:
-    """All placed pods with the same namespace and labels: to any selector they are one."""
+    """All placed pods with the same namespace and labels: a selector matches all of them or none."""
 
     __slots__ = ("counters", "id", "labels", "namespace", "pods", "version")
 
@@ -69,9 +69,9 @@ class LabelClass:
         self.labels = labels
         self.pods = 0
         self.counters: list[tuple[MatchCounter, int]] = []
-        """Which count these pods, and how often."""
+        """The counters that count these pods, and how many times."""
         self.version = -1
-        """Of the counters that were there when these were found."""
+        """`MatchCounts` version of the counters when these were found."""
 
 
 _GROUP = StateKey[LabelClass]("PodGroup")
@@ -81,7 +81,7 @@ GroupKey = tuple[str, frozenset[tuple[str, str]]]
 
 
 class MatchCounts:
-    """All groups, counters and carried terms."""
+    """All label classes, counters and carried terms."""
 
     def __init__(self, pods: PodTable) -> None:
         self.length = 0
@@ -97,7 +97,7 @@ class MatchCounts:
         self._carried: dict[tuple[Term, ...], CarriedTerms] = {}
         self._carried_index = CarriedIndex()
         self.terms_version = 0
-        """Changes whenever terms appear that no pod carried, or the last carrier of some goes."""
+        """Changes when a pod brings terms that no pod carried, or the last carrier of some goes."""
 
     @property
     def carried(self) -> Collection[CarriedTerms]:
@@ -107,12 +107,12 @@ class MatchCounts:
     def existing_terms_matching(
         self, facts: PodFacts, namespace_labels: Mapping[str, str], topologies: Collection[str]
     ) -> Iterator[MatchedTerms]:
-        """The terms of placed pods that mean pods with such facts, and are about one of these topologies."""
-        return self._carried_index.that_mean(facts.labels, facts.namespace, namespace_labels, topologies)
+        """The terms of placed pods that select pods with such facts, and have one of these topologies."""
+        return self._carried_index.matching(facts.labels, facts.namespace, namespace_labels, topologies)
 
     def has_terms_about(self, topologies: Collection[str]) -> bool:
-        """Whether placed pods have terms about one of these topologies."""
-        return self._carried_index.is_about(topologies)
+        """Whether placed pods have terms with one of these topologies."""
+        return self._carried_index.has_any_of(topologies)
 
     def counter(
         self, namespaces: frozenset[str] | None, selector: Selector, *, with_terminating: bool = True
@@ -121,20 +121,20 @@ class MatchCounts:
         return self.total((WeightedSelector(namespaces, selector),), with_terminating=with_terminating)
 
     def total(self, question: PodQuery, *, with_terminating: bool = True) -> MatchCounter:
-        """The column for a question. The first to ask pays for counting; what is not large is kept up to date then."""
+        """The column for a question: counted when it is asked first, and kept up to date unless it is large."""
         key = (question, with_terminating)
         counter = self._counters.pop(key, None)
         if counter is None:
             counter = MatchCounter(question, with_terminating, self._count(question, with_terminating))
             if counter.size > _BYTES_KEPT // _LARGE_SHARE:
                 return counter
-            for i, wanted in enumerate(question):
-                self._by_selector.put(wanted.selector, (counter, i))
+            for i, term in enumerate(question):
+                self._by_selector.put(term.selector, (counter, i))
             self._bytes += counter.size
             self._counters_version += 1
             while self._bytes > _BYTES_KEPT and self._counters:
                 self._forget(next(iter(self._counters)))
-        self._counters[key] = counter  # last in line to be forgotten
+        self._counters[key] = counter  # the most recently used
         return counter
 
     def add(self, placed: PlacedPod) -> None:
@@ -142,7 +142,7 @@ class MatchCounts:
         group = self._group(placed.facts)
         group.pods += 1
         self._pods.groups[placed.index] = group.id
-        self._tell_counters(group, placed, 1)
+        self._update_counters(group, placed, 1)
         if placed.facts.terms:
             self._carry(placed, 1)
 
@@ -150,7 +150,7 @@ class MatchCounts:
         """A pod left its row."""
         group = self._group(placed.facts)
         group.pods -= 1
-        self._tell_counters(group, placed, -1)
+        self._update_counters(group, placed, -1)
         if not group.pods:
             del self._groups[_group_key(placed.facts)]
             placed.facts.keep(_GROUP, None)
@@ -185,7 +185,7 @@ class MatchCounts:
             facts.keep(_GROUP, group)
         return group
 
-    def _tell_counters(self, group: LabelClass, placed: PlacedPod, sign: int) -> None:
+    def _update_counters(self, group: LabelClass, placed: PlacedPod, sign: int) -> None:
         counters = group.counters
         if group.version != self._counters_version:
             counters = self._counters_of(group)
@@ -200,22 +200,23 @@ class MatchCounts:
     def _counters_of(self, group: LabelClass) -> list[tuple[MatchCounter, int]]:
         weights: dict[MatchCounter, int] = {}
         for counter, i in self._by_selector.candidates(group.labels):
-            wanted = counter.question[i]
-            if wanted.counts(group.namespace, group.labels):
-                weights[counter] = weights.get(counter, 0) + wanted.weight
+            term = counter.question[i]
+            if term.counts(group.namespace, group.labels):
+                weights[counter] = weights.get(counter, 0) + term.weight
         return list(weights.items())
 
     # -- counters -----------------------------------------------------------------------------------------------------
 
     def _count(self, question: PodQuery, with_terminating: bool) -> Int64:
         weights = np.zeros(len(self._by_labels), dtype=np.int64)
-        inside: dict[frozenset[str], Bool] = {}
+        by_namespaces: dict[frozenset[str], Bool] = {}
         for namespaces, selector, weight in question:
             groups = self._by_labels.find(selector)
             if namespaces is not None and len(groups):
-                if namespaces not in inside:
-                    inside[namespaces] = self._in_namespaces(namespaces)
-                groups = groups & inside[namespaces] if groups.dtype == np.bool_ else groups[inside[namespaces][groups]]
+                if namespaces not in by_namespaces:
+                    by_namespaces[namespaces] = self._in_namespaces(namespaces)
+                inside = by_namespaces[namespaces]
+                groups = groups & inside if groups.dtype == np.bool_ else groups[inside[groups]]
             if groups.dtype == np.bool_:
                 weights += groups * weight
             else:
@@ -224,21 +225,21 @@ class MatchCounts:
             return np.zeros(self.length, dtype=np.int64)
         pods, size = self._pods, self._pods.size
         rows = pods.rows[:size]
-        counts = rows >= 0
+        is_counted = rows >= 0
         if not with_terminating:
-            counts &= ~pods.terminating[:size]
-        each = weights[pods.groups[:size][counts]]
-        return np.bincount(rows[counts], weights=each, minlength=self.length).astype(np.int64)
+            is_counted &= ~pods.terminating[:size]
+        pod_weights = weights[pods.groups[:size][is_counted]]
+        return np.bincount(rows[is_counted], weights=pod_weights, minlength=self.length).astype(np.int64)
 
     def _in_namespaces(self, namespaces: frozenset[str]) -> Bool:
         """Per group whether it is in one of the namespaces."""
-        ids = [known for name in namespaces if (known := self._by_namespace.values.id_of(name)) != ABSENT]
+        ids = [i for name in namespaces if (i := self._by_namespace.values.id_of(name)) != ABSENT]
         return is_one_of(self._by_namespace.ids[: len(self._by_labels)], ids)
 
     def _forget(self, key: tuple[PodQuery, bool]) -> None:
         counter = self._counters.pop(key)
-        for i, wanted in enumerate(counter.question):
-            self._by_selector.discard(wanted.selector, (counter, i))
+        for i, term in enumerate(counter.question):
+            self._by_selector.discard(term.selector, (counter, i))
         self._bytes -= counter.size
         self._counters_version += 1
 

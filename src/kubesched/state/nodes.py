@@ -1,7 +1,7 @@
-"""The node table: a row per node, a column per fact about the node object and the load on it; images, and the order.
+"""The node table: a row per node, a column per fact about the node object and its pods; images, and the order.
 
-A row belongs to one node from its arrival until nothing on it is left. A node that vanishes before its pods keeps its
-row as a ghost: accounted for, but not `live`, so no decision sees it.
+A row belongs to one node until the node and all its pods are gone. A node that vanishes before its pods keeps its row
+as a ghost: its pods count, but it is not `live`, so no decision sees it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class NodeTable(ResourceColumns):
         self.nodes: list[Node | None] = []
         self.row_of: dict[str, int] = {}
         self.labels: dict[str, LabelColumn] = {}
-        """The columns of label keys that somebody asked about and some node has."""
+        """The columns of label keys that `label` was asked for and some node has."""
         self._label_uses: dict[str, int] = {}
         """How many nodes have each label key."""
         self.label_keys_version = 0
-        """Grows when a label is the first of its key, or the last one was taken away."""
+        """Grows when the first node gets a label key, or the last one loses it."""
         self._no_label = LabelColumn("", _FIRST_ROWS)
         self.taint_lists: Interner[tuple[Taint, ...]] = Interner()
         self.images = ImageIndex()
@@ -44,8 +44,8 @@ class NodeTable(ResourceColumns):
         self.object_changes: ChangeLog[int] = ChangeLog()
         """Rows whose node object changed."""
         self.total_changes: ChangeLog[int] = ChangeLog()
-        """Rows where the node object changed, or what its pods use of it. Not if one of them is merely shown anew, as
-        each is when it was bound: else all that is kept by totals would be worked out twice for every pod."""
+        """Rows where the node object changed, or what its pods use of it. Not if the watch shows a pod anew, as it does
+        after each binding: else answers cached by totals would be repaired twice for every pod."""
         self.changes: ChangeLog[int] = ChangeLog()
         """Rows where anything changed: the node object or the pods on it."""
         self.live: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
@@ -58,7 +58,7 @@ class NodeTable(ResourceColumns):
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def ensure_row(self, name: str) -> int:
-        """The row of this name; made, as a ghost, if there is none."""
+        """The row of this name; a new ghost if there is none."""
         row = self.row_of.get(name)
         if row is not None:
             return row
@@ -85,11 +85,11 @@ class NodeTable(ResourceColumns):
         self._free_rows.append(row)
 
     def set_node(self, node: Node) -> int:
-        """A node arrived or changed. QuantityError if it offers what is none; then all is as it was."""
+        """A node arrived or changed. QuantityError, and no change, if an amount that it offers is no quantity."""
         known_row = self.row_of.get(node.name)
         if known_row is not None and (known := self.nodes[known_row]) is not None and node.only_version_differs(known):
-            # Every node says every few minutes that it is there, and when volumes are attached to it. With thousands of
-            # nodes one of them has nearly always just done so, and all columns would be asked for anew.
+            # Each node reports every few minutes that it is there, and when volumes are attached to it. With thousands
+            # of nodes one has nearly always just done so, and plugins would be asked for all columns anew.
             self.nodes[known_row] = node
             return known_row
         offered = _offered_by(node)
@@ -103,7 +103,7 @@ class NodeTable(ResourceColumns):
         return row
 
     def remove_node(self, name: str) -> None:
-        """A node went away; its row stays while pods are on it."""
+        """A node is gone; its row stays while pods are on it."""
         row = self.row_of.get(name)
         if row is None or not self.live[row]:
             return
@@ -125,7 +125,7 @@ class NodeTable(ResourceColumns):
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, made on first use and kept up to date while a node has the label.
 
-        All keys that no node has share one column, in which nobody has anything.
+        All keys that no node has share one column without values.
         """
         column = self.labels.get(key)
         if column is None:
@@ -147,12 +147,12 @@ class NodeTable(ResourceColumns):
         return self._label_uses.keys()
 
     def load_changed(self, row: int) -> None:
-        """Pods came to or left this row, or what they use of it is counted otherwise."""
+        """Pods came to or left this row, or what they use of it changed."""
         self.total_changes.record(row)
         self.changes.record(row)
 
     def pods_changed(self, row: int) -> None:
-        """Pods on this row changed, in something else than what they use of it."""
+        """Pods on this row changed, but not what they use of it."""
         self.changes.record(row)
 
     def _write(self, row: int, node: Node | None, offered: Iterable[tuple[str, int]]) -> None:
@@ -208,7 +208,7 @@ class NodeTable(ResourceColumns):
 
 
 def _offered_by(node: Node) -> list[tuple[str, int]]:
-    """What pods can ask of the node, and how much of it."""
+    """The resources that the node offers, and how much of each."""
     return [
         (name, parse_quantity(text).value() if name == PODS else whole(name, parse_quantity(text)))
         for name, text in node.status.allocatable.items()
@@ -262,9 +262,9 @@ class NodeOrder:
     def __init__(self) -> None:
         self._zones: dict[tuple[str, str], dict[str, None]] = {}
         self._zone_of: dict[str, tuple[str, str]] = {}
-        self._listed: list[str] | None = None
+        self._names: list[str] | None = None
         self._shared: set[tuple[str, str]] = set()
-        """Zones whose nodes are those of another order, too."""
+        """Zones whose dictionaries another order has, too."""
 
     def put(self, node: Node) -> None:
         """A node arrived, or may have moved to another zone."""
@@ -277,7 +277,7 @@ class NodeOrder:
         self._zones.setdefault(zone, {})[node.name] = None
 
     def discard(self, name: str) -> None:
-        self._listed = None
+        self._names = None
         zone = self._zone_of.pop(name, None)
         if zone is not None:
             self._unshare(zone)
@@ -291,21 +291,21 @@ class NodeOrder:
             self._zones[zone] = dict(self._zones[zone])
 
     def for_a_while(self) -> NodeOrder:
-        """The same order, to be changed while this one stays; in the end the same nodes must be in the same zones.
+        """A copy to change for a while; in the end the same nodes must be in the same zones.
 
         Only zones in which something changes are copied.
         """
-        made = NodeOrder()
-        made._zones, made._zone_of, made._listed = dict(self._zones), self._zone_of, self._listed
-        made._shared = set(self._zones)
-        return made
+        copy = NodeOrder()
+        copy._zones, copy._zone_of, copy._names = dict(self._zones), self._zone_of, self._names
+        copy._shared = set(self._zones)
+        return copy
 
     def names(self) -> list[str]:
         """One node of each zone in turn."""
-        if self._listed is None:
-            turns = zip_longest(*self._zones.values())
-            self._listed = [name for name in chain.from_iterable(turns) if name is not None]
-        return self._listed
+        if self._names is None:
+            rounds = zip_longest(*self._zones.values())
+            self._names = [name for name in chain.from_iterable(rounds) if name is not None]
+        return self._names
 
 
 def _zone(node: Node) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Nominated pods: promised a node on which room is being made for them."""
+"""Nominated pods: each has a node on which room is being made for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Nominator:
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
         self.changes: ChangeLog[str] = ChangeLog()
-        """Identities of pods that were nominated, or are no more."""
+        """Identities of pods whose nomination came or went."""
 
     def add(self, pod: Pod, node_name: str) -> None:
         """Nominate a pod; an earlier nomination of it is dropped."""
@@ -39,13 +39,13 @@ class Nominator:
 
     def arrange(self, node_name: str, identities: Iterable[str]) -> None:
         """Put the pods of a node in this order, which they had before some of them left and came back."""
-        known = self._by_node[node_name]
-        self._by_node[node_name] = {identity: known[identity] for identity in identities}
+        pods = self._by_node[node_name]
+        self._by_node[node_name] = {identity: pods[identity] for identity in identities}
 
     def keep_only_name_of(self, pod: Pod) -> None:
-        """The pod is in no queue any more. Its nomination stays, but it claims nothing and goes before no other pod.
+        """The pod has left the queue. Its nomination stays, but it requests nothing and has no priority.
 
-        As in kube-scheduler, which looks nominated pods up in its queue, and knows nothing but names of the others.
+        As in kube-scheduler, which looks nominated pods up in its queue, and knows only the names of the others.
         """
         identity = pod.identity
         node_name = self._node_of.get(identity)

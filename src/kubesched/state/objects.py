@@ -11,9 +11,9 @@ from kubesched.state.changes import ChangeLog
 
 K = TypeVar("K", bound=KubeObject)
 
-_NOTHING: dict[str, KubeObject] = {}
+_NO_OBJECTS: dict[str, KubeObject] = {}
 _STATUS_IGNORED = frozenset((Service, ReplicationController, ReplicaSet, StatefulSet))
-"""Services and workloads. Their status changes with every pod that starts, which is no change of their version."""
+"""Services and workloads. Their status changes with every pod that starts: `version` ignores that."""
 
 
 class ObjectStore:
@@ -41,8 +41,8 @@ class ObjectStore:
 
     def arrange(self, kind: type[KubeObject], keys: Iterable[str]) -> None:
         """Put the objects of a kind in this order, which they had before some of them left and came back."""
-        known = self._objects[kind]
-        self._objects[kind] = arranged = {key: known[key] for key in keys}
+        objects = self._objects[kind]
+        self._objects[kind] = arranged = {key: objects[key] for key in keys}
         for namespace in {obj.namespace for obj in arranged.values()}:
             self._in_namespace[kind, namespace] = {}
         for obj in arranged.values():
@@ -55,15 +55,15 @@ class ObjectStore:
 
     def __iter__(self) -> Iterator[KubeObject]:
         """All objects of all kinds."""
-        return (obj for known in self._objects.values() for obj in known.values())
+        return (obj for objects in self._objects.values() for obj in objects.values())
 
     def all(self, kind: type[K]) -> Collection[K]:
         """All objects of a kind, in order of arrival."""
-        return self._objects.get(kind, _NOTHING).values()  # type: ignore[return-value]
+        return self._objects.get(kind, _NO_OBJECTS).values()  # type: ignore[return-value]
 
     def in_namespace(self, kind: type[K], namespace: str) -> Collection[K]:
         """All objects of a kind in a namespace, in order of arrival."""
-        return self._in_namespace.get((kind, namespace), _NOTHING).values()  # type: ignore[return-value]
+        return self._in_namespace.get((kind, namespace), _NO_OBJECTS).values()  # type: ignore[return-value]
 
     def version(self, kind: type[KubeObject]) -> int:
         changes = self._changes.get(kind)

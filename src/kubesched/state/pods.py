@@ -18,7 +18,7 @@ _YEAR_0 = "0000-"
 _400_YEARS = 146_097 * 86_400.0
 
 NO_START_TIME = float("inf")
-"""A pod that has not started counts as starting now, which is later than any that has."""
+"""A pod that has not started counts as later than any that has."""
 
 
 class PlacedPod:
@@ -33,7 +33,7 @@ class PlacedPod:
         self.assumed = assumed
         self.index = -1
         self.place = -1
-        """Where it is among the pods of its row."""
+        """Its index among the pods of its row."""
         self.start = start_time(pod) if pod.status.start_time else NO_START_TIME
 
     @property
@@ -55,13 +55,13 @@ class PodTable:
         self.priority: Int64 = np.zeros(_FIRST_PODS, dtype=np.int64)
         self.start: Float = np.zeros(_FIRST_PODS, dtype=np.float64)
         self.groups: Int32 = np.zeros(_FIRST_PODS, dtype=np.int32)
-        """Which group of namespace and labels each belongs to (`MatchCounts`)."""
+        """The id of each pod's LabelClass (`MatchCounts`)."""
         self.terminating: Bool = np.zeros(_FIRST_PODS, dtype=np.bool_)
         self._resources = resources
         self._requests: dict[int, Int64] = {}
         self._requests_of = resources.resources_version
         self.ports: dict[tuple[str, int], dict[int, set[str]]] = {}
-        """(protocol, port) -> row -> addresses it is claimed on. A port has one holder: the pod that goes frees it."""
+        """(protocol, port) -> row -> addresses on which a pod has it. A port has one holder, whose removal frees it."""
         self.claim_users: dict[str, dict[int, int]] = {}
         """claim -> row -> how many pods there use it."""
         self._free: list[int] = []
@@ -89,7 +89,7 @@ class PodTable:
             users[placed.row] = users.get(placed.row, 0) + 1
 
     def renew(self, placed: PlacedPod, pod: Pod) -> None:
-        """The watch shows a placed pod anew, with the same facts: what `remove` and `add` would come to, for less."""
+        """The watch shows a placed pod anew, with the same facts: as `remove` and `add`, but cheaper."""
         self._take_from_row(placed)
         self._put_on_row(placed)
         placed.pod = pod
@@ -122,14 +122,14 @@ class PodTable:
 
     def arrange(self, row: int, identities: Sequence[str]) -> None:
         """Put the pods of a row in this order, which they had before some of them left and came back."""
-        order = {identity: place for place, identity in enumerate(identities)}
+        places = {identity: place for place, identity in enumerate(identities)}
         on_row = self.on_row[row]
-        on_row.sort(key=lambda placed: order[placed.pod.identity])
+        on_row.sort(key=lambda placed: places[placed.pod.identity])
         for place, placed in enumerate(on_row):
             placed.place = place
 
     def restore(self, row: int, pods: Sequence[PlacedPod]) -> None:
-        """The pods of a row, in the order that they had before some of them left and came back."""
+        """As `arrange`, by the pods themselves."""
         self.on_row[row][:] = pods
         for place, placed in enumerate(pods):
             placed.place = place
@@ -140,18 +140,15 @@ class PodTable:
 
     def has_lower_priority_than(self, priority: int) -> bool:
         """Whether any placed pod could be preempted by one of this priority."""
-        return any(other < priority for other in self.by_priority)
+        return any(placed_priority < priority for placed_priority in self.by_priority)
 
     def with_lower_priority(self, priority: int) -> Iterator[PlacedPod]:
-        """All placed pods of a lower priority, by a look through the column: there may be very many."""
-        for index in np.flatnonzero(self._is_lower(priority)).tolist():
+        """All placed pods of a lower priority, found in the column: there may be very many."""
+        is_lower = (self.rows[: self.size] >= 0) & (self.priority[: self.size] < priority)
+        for index in np.flatnonzero(is_lower).tolist():
             placed = self.at[index]
             assert placed is not None
             yield placed
-
-    def _is_lower(self, priority: int) -> Bool:
-        lower: Bool = (self.rows[: self.size] >= 0) & (self.priority[: self.size] < priority)
-        return lower
 
     def _next_index(self) -> int:
         index = self.size
@@ -168,7 +165,7 @@ class PodTable:
 
     @property
     def requests(self) -> dict[int, Int64]:
-        """By the id of a resource that some placed pod requests and some node offers, how much each pod does."""
+        """By the id of each resource that some placed pod requests and some node offers, how much each pod requests."""
         if self._requests_of != self._resources.resources_version:
             self._requests, self._requests_of = {}, self._resources.resources_version
             for index, placed in enumerate(self.at):
@@ -211,12 +208,12 @@ class PodTable:
 
 
 def start_time(pod: Pod) -> float:
-    """When the pod started, in seconds since the epoch. A time that is none counts as not started."""
+    """When the pod started, in seconds since 1970; NO_START_TIME for a text that is no time."""
     text = pod.status.start_time
     if not text:
         return NO_START_TIME
     try:
-        if text.startswith(_YEAR_0):  # Go has it, Python has not; the calendar repeats itself after 400 years
+        if text.startswith(_YEAR_0):  # Go has the year 0, Python has not; the calendar repeats itself after 400 years
             return datetime.fromisoformat(f"0400-{text.removeprefix(_YEAR_0)}").timestamp() - _400_YEARS
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):

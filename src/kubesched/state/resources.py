@@ -1,8 +1,8 @@
-"""The resources of nodes: what each offers and what pods there request, a column for each resource that matters.
+"""The resources of nodes: what each offers and what pods there request, a column for each resource.
 
-What pods ask for needs no column of its own: a name that no node offers is offered nowhere, however much is requested.
-So pods cannot make columns, and the last node that offers a resource takes its column along. Where nodes offer
-very many names (each one of its own, say), those that pods asked for last have the columns.
+A resource that no node offers needs no column, however much pods request of it. So pods cannot make columns, and the
+last node that offers a resource takes its column along. Where nodes offer very many resources (each one of its own,
+say), those that pods requested last have the columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOWHERE = len(FIXED_RESOURCES)
 """The id of every resource without a column of its own: this one is always 0."""
 _FIRST_COLUMNS = 8
 _MOST_COLUMNS = 120
-"""Less than a power of two, by which tables grow, so that a pod finds room for a few more before others give way."""
+"""Less than a power of two, to which tables grow: room for a few more columns before others are released."""
 
 
 class ResourceColumns:
@@ -29,17 +29,17 @@ class ResourceColumns:
 
     def __init__(self, rows: int) -> None:
         self.resources: dict[str, int] = {name: i for i, name in enumerate(FIXED_RESOURCES)}
-        """The resources that have a column, and the ids of these."""
+        """The ids of the resources that have a column, by name."""
         self.resources_version = 0
         """Changes whenever an id gets or loses its meaning."""
         self.amounts = self._set(np.zeros((3, _FIRST_COLUMNS, rows), dtype=np.int64))
-        """The three tables below in one: a pod is counted, and a node read, in one step instead of two or three."""
+        """The three tables below in one, so that one step counts a pod or reads a node."""
         self.most_columns = _MOST_COLUMNS
         """The number of resources with a column at a time; more only if one pod asks for more."""
         self._offers: dict[str, dict[int, int]] = {}
-        """What each row offers, by the name of the resource; of the fixed ones the columns alone know."""
+        """What each row offers, by the name of the resource, without the fixed ones."""
         self._recent: dict[str, None] = {}
-        """The names, but for the fixed ones, that have a column; the one asked for last comes last."""
+        """The resources with a column, without the fixed ones; the one requested last comes last."""
         self._free = list(range(_FIRST_COLUMNS - 1, NOWHERE, -1))
         self._fresh: set[str] = set()
 
@@ -47,9 +47,9 @@ class ResourceColumns:
         self.allocatable: Int64 = amounts[0]
         self.requested: Int64 = amounts[1]
         self.scoring_requested: Int64 = amounts[2]
-        """The same as scoring counts it: with defaults of cpu and memory for containers that request none."""
+        """As scoring counts requests: with defaults of cpu and memory for containers that request none."""
         self.loads: Int64 = amounts[1:]
-        """What is requested, and the same as scoring counts it."""
+        """`requested` and `scoring_requested`."""
         return amounts
 
     def resource_id(self, name: str) -> int:
@@ -61,7 +61,7 @@ class ResourceColumns:
         return self._offers.get(name, {})
 
     def offer(self, row: int, old: Node | None, amounts: dict[str, int]) -> None:
-        """What the node of a row offers changed. Columns that are new know of no requests yet."""
+        """What the node of a row offers changed. New columns have no requests yet: see `take_fresh_resources`."""
         for name in old.status.allocatable if old else ():
             if name not in amounts and name in self._offers:
                 self._withdraw(row, name)
@@ -75,18 +75,18 @@ class ResourceColumns:
                 self.allocatable[self.resources[name], row] = amount
 
     def give_columns(self, names: Iterable[str]) -> None:
-        """Somebody is about to look at these: those that a node offers have a column from now on."""
-        asked = [name for name in names if name in self._offers]
-        for name in asked:
+        """Give a column to each of these resources that a node offers."""
+        offered = [name for name in names if name in self._offers]
+        for name in offered:
             if name not in self.resources:
                 self._acquire(name)
             self._recent[name] = self._recent.pop(name)
-        too_many = min(len(self.resources) - self.most_columns, len(self._recent) - len(asked))
+        too_many = min(len(self.resources) - self.most_columns, len(self._recent) - len(offered))
         for name in list(self._recent)[:too_many] if too_many > 0 else ():
             self._release(name)
 
     def take_fresh_resources(self) -> dict[str, int]:
-        """The resources, with their ids, that got a column since this was last asked, and know of no requests."""
+        """The ids, by name, of resources that got a column since the last call: the caller counts their requests."""
         if not self._fresh:
             return {}
         fresh = {name: self.resources[name] for name in self._fresh if name in self.resources}
@@ -116,26 +116,26 @@ class ResourceColumns:
                 self._release(name)
 
     def _release(self, name: str) -> None:
-        freed = self.resources.pop(name)
+        resource_id = self.resources.pop(name)
         del self._recent[name]
-        self.amounts[:, freed] = 0
-        self._free.append(freed)
+        self.amounts[:, resource_id] = 0
+        self._free.append(resource_id)
         self.resources_version += 1
         if len(self._free) > max(_FIRST_COLUMNS, len(self.allocatable) * 3 // 4):
             self._close_gaps()
 
     def _close_gaps(self) -> None:
-        """Most columns are free: the others move together, and the memory is given back."""
+        """Move the columns together when most are free, and give the memory back."""
         ids = sorted([*self.resources.values(), NOWHERE])
-        self.resources = {name: ids.index(known) for name, known in self.resources.items()}
+        self.resources = {name: ids.index(old_id) for name, old_id in self.resources.items()}
         self.amounts = self._set(self.amounts[:, ids])
         self._free = []
         self._resize(max(_FIRST_COLUMNS, 2 * len(ids)))
         self.resources_version += 1
 
     def _resize(self, length: int) -> None:
-        _, known, rows = self.amounts.shape
+        _, old_length, rows = self.amounts.shape
         wider = np.zeros((3, length, rows), dtype=np.int64)
-        wider[:, :known] = self.amounts
+        wider[:, :old_length] = self.amounts
         self.amounts = self._set(wider)
-        self._free += range(length - 1, known - 1, -1)
+        self._free += range(length - 1, old_length - 1, -1)

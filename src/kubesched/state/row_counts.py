@@ -26,11 +26,11 @@ class RowCounts:
     def by_value(self, column: LabelColumn, size: int) -> Int64:
         """The sums per value of a label, as `LabelColumn.sum_by_value`. Kept up to date: read it, do not change it.
 
-        Labels of nodes change so much more rarely than pods come and go that a change just counts anew.
+        Labels of nodes change much more rarely than pods come and go: after a change all are counted anew.
         """
-        known = self._sums.get(column.key)
-        if known is not None and known[0] is column and known[1] == column.version:
-            return known[2]
+        entry = self._sums.get(column.key)
+        if entry is not None and entry[0] is column and entry[1] == column.version:
+            return entry[2]
         sums = column.sum_by_value(self.counts[:size])
         if len(self._sums) >= _TOPOLOGIES_KEPT:
             del self._sums[next(iter(self._sums))]

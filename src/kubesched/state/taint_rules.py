@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -12,10 +13,10 @@ from kubesched.state.objects import ObjectStore
 
 def tainted(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
     """The slice with the taints of these rules; the slice itself if none selects a device of it."""
-    concerning = [rule for rule in rules if concerns(rule, slice_)]
-    if not concerning:
+    selecting = [rule for rule in rules if concerns(rule, slice_)]
+    if not selecting:
         return slice_
-    devices = tuple(_tainted(device, concerning) for device in slice_.spec.devices)
+    devices = tuple(_with_taints(device, selecting) for device in slice_.spec.devices)
     return replace(slice_, spec=replace(slice_.spec, devices=devices))
 
 
@@ -25,13 +26,10 @@ def concerns(rule: DeviceTaintRule, slice_: ResourceSlice) -> bool:
     return selector is None or (selector.driver in (None, spec.driver) and selector.pool in (None, spec.pool.name))
 
 
-def _tainted(device: Device, rules: Iterable[DeviceTaintRule]) -> Device:
-    more = [rule.spec.taint for rule in rules if _named(rule) in (None, device.name)]
-    return replace(device, taints=(*device.taints, *more)) if more else device
-
-
-def _named(rule: DeviceTaintRule) -> str | None:
-    return rule.spec.device_selector.device if rule.spec.device_selector is not None else None
+def _with_taints(device: Device, rules: Iterable[DeviceTaintRule]) -> Device:
+    selectors = ((rule, rule.spec.device_selector) for rule in rules)
+    taints = [rule.spec.taint for rule, selector in selectors if not selector or selector.device in (None, device.name)]
+    return replace(device, taints=(*device.taints, *taints)) if taints else device
 
 
 class TaintedSlices:
@@ -47,4 +45,6 @@ class TaintedSlices:
 
     def all(self) -> dict[str, ResourceSlice]:
         """By name, in order."""
-        return {one.key: self.of(one) for one in sorted(self._objects.all(ResourceSlice), key=lambda one: one.key)}
+        return {
+            slice_.key: self.of(slice_) for slice_ in sorted(self._objects.all(ResourceSlice), key=attrgetter("key"))
+        }

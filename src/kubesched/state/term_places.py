@@ -1,4 +1,4 @@
-"""Interns the namespaces and topology keys of affinity terms: each set of namespaces and each key is kept once."""
+"""Interns the namespaces and topology keys of affinity terms: each set of namespaces and each key gets a number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ H = TypeVar("H", bound=Hashable)
 
 
 class _Numbered(Generic[H]):
-    """Things that are in use, each with a small number of its own."""
+    """Values in use, each with a small number of its own."""
 
     def __init__(self) -> None:
         self.numbers: dict[H, int] = {}
@@ -31,25 +31,25 @@ class _Numbered(Generic[H]):
         """More than the largest number."""
         return len(self._uses)
 
-    def take(self, thing: H) -> tuple[int, bool]:
-        """The number of a thing, and whether it is new."""
-        known = self.numbers.get(thing)
-        if known is not None:
-            self._uses[known] += 1
-            return known, False
+    def take(self, value: H) -> tuple[int, bool]:
+        """The number of a value, and whether it is new."""
+        number = self.numbers.get(value)
+        if number is not None:
+            self._uses[number] += 1
+            return number, False
         if not self._free:
             self._free.append(len(self._uses))
             self._uses.append(0)
-        number = self.numbers[thing] = self._free.pop()
+        number = self.numbers[value] = self._free.pop()
         self._uses[number] = 1
         return number, True
 
-    def give_back(self, thing: H) -> bool:
-        """End one use of a thing. Whether that was its last use."""
-        number = self.numbers[thing]
+    def give_back(self, value: H) -> bool:
+        """End one use of a value. Whether that was its last use."""
+        number = self.numbers[value]
         self._uses[number] -= 1
         if not self._uses[number]:
-            del self.numbers[thing]
+            del self.numbers[value]
             self._free.append(number)
         return not self._uses[number]
 
@@ -69,7 +69,7 @@ class TermScope(NamedTuple):
 
 
 class _NamespaceView(NamedTuple):
-    """Which scopes a namespace is in, as of a position in the log of scopes."""
+    """The scopes that a namespace is in, as of a position in the log of scopes."""
 
     labels: Mapping[str, str]
     position: int
@@ -85,7 +85,7 @@ class TermPlaces:
         self._changes: ChangeLog[int] = ChangeLog()
         """The numbers of scopes that came or went."""
         self._views: dict[str, _NamespaceView] = {}
-        self._named: dict[str, set[int]] = {}
+        self._by_namespace: dict[str, set[int]] = {}
         self._selecting: SelectorIndex[TermScope] = SelectorIndex()
         self._topologies: _Numbered[str] = _Numbered()
 
@@ -98,7 +98,7 @@ class TermPlaces:
             self._changes.record(number)
             self._selecting.put(scope.selector, scope)
             for namespace in scope.namespaces:
-                self._named.setdefault(namespace, set()).add(number)
+                self._by_namespace.setdefault(namespace, set()).add(number)
         return number, self._topologies.take(term.topology_key)[0]
 
     def give_back(self, term: Term) -> None:
@@ -109,13 +109,13 @@ class TermPlaces:
             self._changes.record(number)
             self._selecting.discard(scope.selector, scope)
             for namespace in scope.namespaces:
-                self._named[namespace].discard(number)
-                if not self._named[namespace]:
-                    del self._named[namespace]
+                self._by_namespace[namespace].discard(number)
+                if not self._by_namespace[namespace]:
+                    del self._by_namespace[namespace]
         self._topologies.give_back(term.topology_key)
 
     def scopes_including(self, namespace: str, labels: Mapping[str, str]) -> Bool:
-        """Of all scopes, those that a namespace with such labels is in. To be read only: it is kept."""
+        """By number whether a namespace with such labels is in the scope. Cached: read it, do not change it."""
         view = self._views.pop(namespace, None)
         changed = self._changes.since(view.position) if view is not None and view.labels == labels else None
         if view is None or changed is None:
@@ -125,21 +125,21 @@ class TermPlaces:
             for number in changed:
                 scope = self._scope_of.get(number)
                 scopes[number] = scope is not None and scope.includes(namespace, labels)
-        self._views[namespace] = _NamespaceView(labels, self._changes.position, scopes)  # last in line to be forgotten
+        self._views[namespace] = _NamespaceView(labels, self._changes.position, scopes)  # the most recently used
         if len(self._views) > max(_FEWEST_VIEWS, _BYTES_OF_VIEWS // (len(scopes) + 1)):
             del self._views[next(iter(self._views))]
         return scopes
 
     def _find_scopes(self, namespace: str, labels: Mapping[str, str]) -> Bool:
         scopes = np.zeros(len(self._scopes), dtype=np.bool_)
-        scopes[list(self._named.get(namespace, ()))] = True
+        scopes[list(self._by_namespace.get(namespace, ()))] = True
         for scope in self._selecting.candidates(labels):
             if scope.selector.matches(labels):
                 scopes[self._scopes.numbers[scope]] = True
         return scopes
 
     def topologies_among(self, keys: Collection[str]) -> Bool:
-        """Of all topologies, those that are among the labels of some node."""
+        """By number whether the topology is one of these."""
         numbers = self._topologies.numbers
         topologies = np.zeros(len(self._topologies), dtype=np.bool_)
         fewer, others = (keys, numbers) if len(keys) < len(numbers) else (numbers, keys)

@@ -1,4 +1,4 @@
-"""For tests of plugins and of placement: pods and nodes in a few words, and a cluster in a line. No server, no threads.
+"""For tests of plugins and of placement: builders of pods and nodes, and a cluster without a server or threads.
 
     def test_a_critical_pod_keeps_away_from_noisy_ones() -> None:
         cluster = Cluster(nodes=[make_node("n1"), make_node("n2")], plugins=[QuietNeighbours])
@@ -9,8 +9,8 @@
         placement = Placement(files=["cluster.json.gz"], manifests=["web.yaml"])
         placement.pods(app="web").survive_loss_of("zone")
 
-Every method of a builder returns a new one, so several objects may share the beginning of a sentence. The names in
-`__all__` stay, as those of `kubesched.plugin` do.
+Every method of a builder returns a new one, so several objects may begin with the same builder. The names in `__all__`
+stay, as those of `kubesched.plugin` do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Tests of placement: pods and manifests are put on a cluster, and have to land where they should.
+"""Tests of placement: the scheduler places pods and manifests on a cluster, and a test says where they must land.
 
-What does not hold is an AssertionError that says which pods are elsewhere, and explains the decision about one of them.
+An expectation that does not hold raises an AssertionError, which names the pods that are elsewhere, and explains the
+decision about one of them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Paths = Iterable[str | Path]
 
 
 class Placement:
-    """A cluster on which everything has been scheduled, preemption included, until nothing changes any more."""
+    """A cluster on which all pods were scheduled, preemption included, until nothing changes any more."""
 
     def __init__(
         self,
@@ -43,34 +44,34 @@ class Placement:
     ) -> None:
         """`files` are the cluster, one of them may be a snapshot; `manifests` are put on it."""
         seed = scheduler.get("seed", 0)
-        known = (*objects_in([str(file) for file in files]), *objects, *map(built_node, nodes), *map(built_pod, pods))
+        cluster = (*objects_in([str(file) for file in files]), *objects, *map(built_node, nodes), *map(built_pod, pods))
         for file in manifests:
-            known = apply_hypothetical(known, [read_applied(str(file), known)])
+            cluster = apply_hypothetical(cluster, [read_applied(str(file), cluster)])
         settings, registry = settings_of(scheduler), registry_of(scheduler)
-        ended = outcome(apply_hypothetical(known, changes), settings, seed=seed, plugins=registry)
-        self._found = ScheduledCluster(ended, settings, seed, registry)
-        self.nodes = {key: pod.spec.node_name for key, (pod, _) in ended.pods.items()}
-        """By `namespace/name` of each pod: its node; empty if it waits."""
+        result = outcome(apply_hypothetical(cluster, changes), settings, seed=seed, plugins=registry)
+        self._cluster = ScheduledCluster(result, settings, seed, registry)
+        self.nodes = {key: pod.spec.node_name for key, (pod, _) in result.pods.items()}
+        """The node of each pod, by `namespace/name`; empty if it waits."""
 
     def pods(
         self, labels: Mapping[str, str] | None = None, *, name: str = "", namespace: str = "", **more: str
     ) -> PlacedPods:
         """The pods with these labels; `name` is a pattern such as `web-*`."""
-        return PlacedPods(self._found, Expectation(pods={**(labels or {}), **more}, name=name, namespace=namespace))
+        return PlacedPods(self._cluster, Expectation(pods={**(labels or {}), **more}, name=name, namespace=namespace))
 
 
 class PlacedPods:
-    """Some pods, of which something has to be true: each method is an assertion."""
+    """Some pods: each method asserts something about them."""
 
-    def __init__(self, found: ScheduledCluster, meant: Expectation) -> None:
-        self._found = found
-        self._meant = meant
+    def __init__(self, cluster: ScheduledCluster, selection: Expectation) -> None:
+        self._cluster = cluster
+        self._selection = selection
 
     def are_placed(self) -> None:
         self._expect(pending=False)
 
     def are_pending(self, reason: str = "") -> None:
-        """With a reason: it is in what the pod's condition says."""
+        """A reason is part of the message of the pod's condition."""
         self._expect(pending=reason or True)
 
     def land_on(self, labels: Mapping[str, str] | None = None, **more: str) -> None:
@@ -94,17 +95,18 @@ class PlacedPods:
         self._expect(preempts_only={**(labels or {}), **more})
 
     def fit(self, times: int) -> None:
-        """As many of them, those that are placed included."""
+        """So many of them fit, those that are placed included."""
         self._expect(fits=times)
 
     def survive_loss_of(self, topology_key: str) -> None:
-        """Whichever zone, or other part, is lost: all find a place in the rest."""
+        """If any one zone, or other domain, is lost, all find nodes in the others."""
         self._expect(survives_loss_of=topology_key)
 
     def _expect(self, **fields: Any) -> None:
         __tracebackhide__ = True
-        meant = Expectation(pods=self._meant.pods, name=self._meant.name, namespace=self._meant.namespace, **fields)
-        _assert(checks(self._found, meant))
+        pods = self._selection
+        expectation = Expectation(pods=pods.pods, name=pods.name, namespace=pods.namespace, **fields)
+        _assert(checks(self._cluster, expectation))
 
 
 def check_placement_tests(*paths: str | Path) -> None:
@@ -115,11 +117,11 @@ def check_placement_tests(*paths: str | Path) -> None:
     _assert(check for case in cases for check in run_case(case, default).checks)
 
 
-def _assert(found: Iterable[Check]) -> None:
+def _assert(results: Iterable[Check]) -> None:
     __tracebackhide__ = True
     lines = [
         line
-        for check in found
+        for check in results
         if not check.holds
         for line in (f"expected: {check.expected}", *check.problems, *check.explanation)
     ]

@@ -39,13 +39,13 @@ def test_index_finds_what_asking_every_term_finds(
     index = CarriedIndex()
     for carried in (*leave[:1], *stay[:2], *leave[1:]):
         index.put(carried)
-    list(index.that_mean(labels, "here", namespace_labels, topologies))
+    list(index.matching(labels, "here", namespace_labels, topologies))
     for carried in leave:
         index.remove(carried)
     for carried in stay[2:]:
         index.put(carried)
     found: dict[object, tuple[int, int]] = {}
-    for carried, like, number, weight in index.that_mean(labels, "here", namespace_labels, topologies):
+    for carried, like, number, weight in index.matching(labels, "here", namespace_labels, topologies):
         key = carried, like.kind, like.topology_key
         so_far = found.get(key, (0, 0))
         found[key] = so_far[0] + number, so_far[1] + weight
