@@ -7,7 +7,6 @@ import io
 import os
 import socket
 import ssl
-from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -41,9 +40,8 @@ class ExtenderClient:
         timeout: float,
         tls: ExtenderTLSConfig | None = None,
         skip_verify: bool = False,
-        environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """With `skip_verify` any certificate will do, unless `tls` names an authority; `environ` may name proxies.
+        """With `skip_verify` any certificate will do, unless `tls` names an authority.
 
         ExtenderSettingsError if the address, a proxy or the certificates cannot be used.
         """
@@ -54,7 +52,7 @@ class ExtenderClient:
             )
         self._address = address.rstrip("/")
         self._timeout = timeout
-        self._proxy = _proxy(address, f"{parts.scheme.upper()}_PROXY", environ)
+        self._proxy = _proxy(address, f"{parts.scheme.upper()}_PROXY")
         self._server_name = tls.server_name if tls is not None and tls.server_name else None
         is_default = tls is None and not skip_verify
         self._trust = True if is_default else _tls_context(tls or ExtenderTLSConfig(), skip_verify=skip_verify)
@@ -125,8 +123,8 @@ def without_password(url: str) -> str:
     return parts._replace(netloc=f"{parts.username}:xxxxx@{parts.netloc.rpartition('@')[2]}").geturl()
 
 
-def _proxy(address: str, variable: str, environ: Mapping[str, str]) -> str | None:
-    url = proxy_of_environment(address, environ)
+def _proxy(address: str, variable: str) -> str | None:
+    url = proxy_of_environment(address, os.environ)
     if not url:
         return None
     try:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -72,10 +73,11 @@ class HTTPExtender:
 
     async def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
         question = self._questions.about_nodes(pod, nodes)
-        answer = await self._ask(self._config.filter_verb, question, wire.filter_answer)
-        if answer.error:
-            raise self._failure(answer.error)
-        return answer.filtered(by_name=self._config.node_cache_capable)
+        read = partial(wire.filter_answer, by_name=self._config.node_cache_capable)
+        filtered, refusal = await self._ask(self._config.filter_verb, question, read)
+        if refusal:
+            raise self._failure(refusal)
+        return filtered
 
     async def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
         question = self._questions.about_nodes(pod, nodes)

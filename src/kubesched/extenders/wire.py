@@ -6,7 +6,7 @@ Field names of answers may be in any case, as Go reads them: extenders in other 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -82,20 +82,6 @@ def _uid_of(pod: Pod) -> dict[str, str]:
 # -- answers, which raise msgspec.MsgspecError if they make no sense --------------------------------------------------
 
 
-class ExtenderFilterResult(NamedTuple):
-    """Nodes come whole or by name; either may be missing."""
-
-    nodes: frozenset[str] | None
-    names: frozenset[str] | None
-    failed: dict[str, str]
-    unresolvable: dict[str, str]
-    error: str
-
-    def filtered(self, *, by_name: bool) -> Filtered:
-        passed = self.names if by_name and self.names is not None else self.nodes
-        return Filtered(passed or frozenset(), self.failed, self.unresolvable)
-
-
 class _Meta(msgspec.Struct):
     name: str
 
@@ -121,20 +107,20 @@ class _MetaVictims(msgspec.Struct):
 _raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
-def filter_answer(body: bytes) -> ExtenderFilterResult:
-    """Nodes may come back whole, by the thousand: only their names are decoded."""
+def filter_answer(body: bytes, *, by_name: bool) -> tuple[Filtered, str]:
+    """The nodes that pass, and the extender's error, if there is one. Nodes come whole or by name.
+
+    Whole nodes may come by the thousand: only their names are decoded.
+    """
     fields = _fields(body)
-    nodes = None
-    if "nodes" in fields and (node_list := _fields_or_null(fields["nodes"])) is not None:
-        nodes = frozenset(item.metadata.name for item in _value(node_list, "items", list[_Item]) or ())
+    nodes = _fields(fields["nodes"]) if "nodes" in fields else {}
+    items = _value(nodes, "items", list[_Item]) or ()
     names = _value(fields, "nodenames", list[str])
-    return ExtenderFilterResult(
-        nodes=nodes,
-        names=None if names is None else frozenset(names),
-        failed=_value(fields, "failednodes", dict[str, str]) or {},
-        unresolvable=_value(fields, "failedandunresolvablenodes", dict[str, str]) or {},
-        error=_value(fields, "error", str) or "",
-    )
+    if not by_name or names is None:
+        names = [item.metadata.name for item in items]
+    failed = _value(fields, "failednodes", dict[str, str]) or {}
+    unresolvable = _value(fields, "failedandunresolvablenodes", dict[str, str]) or {}
+    return Filtered(frozenset(names), failed, unresolvable), _value(fields, "error", str) or ""
 
 
 def priorities_answer(body: bytes) -> dict[str, int]:
@@ -159,14 +145,9 @@ def _spared_victims(plain: Any) -> SparedVictims:
     return SparedVictims(tuple(pod.uid for pod in victims.pods or ()), victims.numpdbviolations)
 
 
-def _fields(body: bytes) -> dict[str, msgspec.Raw]:
+def _fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     """The fields of an object, not decoded yet. Null is an object without any."""
-    return _fields_or_null(body) or {}
-
-
-def _fields_or_null(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw] | None:
-    fields = _raw_fields.decode(raw)
-    return None if fields is None else {name.lower(): value for name, value in fields.items()}
+    return {name.lower(): value for name, value in (_raw_fields.decode(raw) or {}).items()}
 
 
 def _value(fields: Mapping[str, msgspec.Raw], name: str, type_: type[T]) -> T | None:

@@ -38,7 +38,7 @@ class NominatedAtOrAbove:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def count_in(self, world: WhatIf, columns: Rows, which: Rows | Bool | slice = slice(None), sign: int = 1) -> None:
+    def count_in(self, world: WhatIf, columns: Rows, which: Rows, sign: int = 1) -> None:
         """Add the totals of some of the rows to columns of a view, or take them away."""
         requested, scoring, counts = self._totals
         world.count(columns, sign * requested[:, which], sign * scoring[:, which], sign * counts[which])

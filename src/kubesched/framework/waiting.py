@@ -25,7 +25,7 @@ class WaitingPod:
         node_name: str,
         timeouts: dict[str, float],
         since: float,
-        on_settled: Callable[[], None] = lambda: None,
+        on_settled: Callable[[], None],
     ) -> None:
         self.pod = pod
         self.node_name = node_name

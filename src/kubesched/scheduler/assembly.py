@@ -1,4 +1,4 @@
-"""Makes a scheduler: its settings, and how its parts are put together."""
+"""Makes a scheduler from its settings, a configuration, a client and plugins."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class SchedulerSettings:
     draw: Callable[[int], int]
     """`draw(n)` is a number from 0 to n - 1: the choice among n equally good nodes."""
     choose: Callable[[list[str]], str] | None = None
-    """If given, it decides by name instead, to repeat what another scheduler did."""
+    """If set, it chooses by name instead, to repeat what another scheduler did."""
     mode: SchedulerMode = SchedulerMode.PARITY
     longest_wait: float = LONGEST_WAIT
     """After this time an unschedulable pod is tried again even if nothing happened."""
     now: Callable[[], float] = time.time
     """The time of day in seconds since 1970, for what objects say about times."""
     stopwatch: Callable[[], float] = time.monotonic
-    """For durations that listeners get."""
+    """For durations that listeners are told."""
     budget: Budget | None = None
     """Without one a decision may take for ever."""
 
@@ -66,20 +66,20 @@ def build_scheduler(
     extenders: Sequence[Extender] = (),
     listeners: Iterable[SchedulerListener] = (),
 ) -> Scheduler:
-    """A scheduler that knows of no objects yet.
+    """A scheduler without any objects yet.
 
-    Profiles may name `plugins`; these and the scheduler write through `client`. `extenders` have a say after the
-    plugins, in this order; those of the configuration are made elsewhere. ProfileError if a profile cannot be made.
+    Profiles may name `plugins`; these and the scheduler write through `client`. `extenders` are asked after the
+    plugins, in this order; the caller makes those of the configuration. ProfileError if a profile cannot be made.
     """
     configuration = ignoring_managed_resources(configuration)
     features = configuration.features
     kinds = watched(features.is_on)
     if _names_aliases(configuration, plugins):
         features = replace(features, pod_groups=True)
-    heard, state, pods = Listeners(listeners, settings.stopwatch), ClusterState(features), dict[str, Pod]()
+    hooks, state, pods = Listeners(listeners, settings.stopwatch), ClusterState(features), dict[str, Pod]()
     writes, pre_binding = WriteCounter(client), PreBinding()
-    waiting = WaitingPods(settings.clock, lambda: heard.settled())
-    handle = SchedulerHandle(pre_binding, heard, settings.mode)
+    waiting = WaitingPods(settings.clock, lambda: hooks.settled())
+    handle = SchedulerHandle(pre_binding, hooks, settings.mode)
     context = PluginContext(features=features, waiting=waiting, now=settings.now, client=writes, handle=handle)
     profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
     draws, classes = NotedDraws(settings.draw), UnschedulableClasses(state, profiles, settings.clock)
@@ -103,19 +103,19 @@ def build_scheduler(
         is_busy=writes.is_busy if is_batched else lambda: False,
     )
     index = PluginIndex.of(profiles.values(), has_extenders=bool(extenders))
-    of_groups = GroupQueue(state, index, queue_settings, pods.get, heard, classes) if features.pod_groups else None
-    queue = of_groups or SchedulingQueue(state, index, queue_settings, pods.get, heard, classes)
+    group_queue = GroupQueue(state, index, queue_settings, pods.get, hooks, classes) if features.pod_groups else None
+    queue = group_queue or SchedulingQueue(state, index, queue_settings, pods.get, hooks, classes)
     handle.attach(queue)
     evicts_first = not features.async_preemption
     scheduling = SchedulingCycle(engine, queue, writes, profiles, waiting, pods.get, evicts_first)
     groups = None
-    if of_groups is not None:
+    if group_queue is not None:
         conditions = GroupConditions(writes, lambda group: _latest(group, state), settings.now)
-        groups = GroupCycle(engine, of_groups, scheduling, profiles, pods.get, draws, conditions)
+        groups = GroupCycle(engine, group_queue, scheduling, profiles, pods.get, draws, conditions)
     unreserve, aliases = scheduling.reserving.unreserve, _aliases(profiles.values())
     return Scheduler(
         kinds=kinds,
-        listeners=heard,
+        listeners=hooks,
         engine=engine,
         event_handlers=EventHandlers(state, queue, pods, waiting, engine.knows, aliases, settings.mode),
         scheduling=scheduling,
@@ -131,11 +131,11 @@ def _latest(group: PodGroup, state: ClusterState) -> PodGroup | None:
 
 
 def _aliases(profiles: Iterable[Profile]) -> Sequence[GroupAliasPlugin]:
-    made = (plugin for profile in profiles for plugin in profile.plugins.values())
-    return [plugin for plugin in made if isinstance(plugin, GroupAliasPlugin)][:1]
+    plugins = (plugin for profile in profiles for plugin in profile.plugins.values())
+    return [plugin for plugin in plugins if isinstance(plugin, GroupAliasPlugin)][:1]
 
 
 def _names_aliases(configuration: SchedulerConfiguration, plugins: Registry) -> bool:
-    """Whether a profile enables a plugin by which pods may belong to groups though no gate is on."""
-    named = {name for profile in configuration.profiles for name in profile.plugins.enabled_names()}
-    return any(issubclass(plugin, GroupAliasPlugin) for name, plugin in plugins.items() if name in named)
+    """Whether a profile enables a GroupAliasPlugin, by which pods belong to groups though no feature gate is on."""
+    enabled = {name for profile in configuration.profiles for name in profile.plugins.enabled_names()}
+    return any(issubclass(plugin, GroupAliasPlugin) for name, plugin in plugins.items() if name in enabled)

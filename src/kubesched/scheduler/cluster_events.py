@@ -14,7 +14,7 @@ from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.events import Action, ClusterEvent, Kind
 
 event_of = cache(ClusterEvent)
-"""Nearly every change is an event, and there are few different ones: each is made once."""
+"""Nearly every change is an event, and there are few different ones: each object is made once."""
 
 ASSIGNED_POD_ADDED = ClusterEvent(Kind.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_UPDATED = ClusterEvent(Kind.ASSIGNED_POD, Action.UPDATE)
@@ -22,7 +22,7 @@ ASSIGNED_POD_DELETED = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
 NODE_ADDED = ClusterEvent(Kind.NODE, Action.ADD)
 NODE_DELETED = ClusterEvent(Kind.NODE, Action.DELETE)
 
-# Those of the queue itself; the last three are only labels.
+# Events of the queue itself; the last three are only labels.
 WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
 FORCED = ClusterEvent(Kind.ANY, Action.ALL, "ForceActivate")
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
@@ -61,9 +61,9 @@ def node_events(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> 
 
 
 def pod_events(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
-    """One event per kind of change; a plain update if it is none of those that plugins register.
+    """One event per kind of change; a plain update if the change is none that plugins register.
 
-    If the pod has no node, to whom it happens is the pod itself.
+    The kind of an event about a pod without a node is TARGET_POD: plugins compare it with the pod that waits.
     """
     actions = []
     if old.metadata.labels != new.metadata.labels:
@@ -81,12 +81,12 @@ def pod_events(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> lis
 
 
 def _generated_claims(pod: Pod) -> tuple[object, ...]:
-    """The claims that were made for a pod: from templates, and for extended resources."""
+    """The resource claims made for a pod: from templates, and for extended resources."""
     return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
 def _scaling_actions(old: Pod, new: Pod, features: Features) -> Iterator[Action]:
-    if _says_of_resources(old) == _says_of_resources(new):
+    if _resource_fields(old) == _resource_fields(new):
         return
     before, after = (
         pod_requests(
@@ -107,8 +107,8 @@ def _exceeds(one: Quantities, other: Quantities) -> bool:
     return any(name not in other or amount.milli() > other[name].milli() for name, amount in one.items())
 
 
-def _says_of_resources(pod: Pod) -> tuple[object, ...]:
-    """All that requests follow from. Most updates change none of it: the condition of a pod that was rejected, say."""
+def _resource_fields(pod: Pod) -> tuple[object, ...]:
+    """The fields that requests follow from. Most updates, such as of a condition, change none of them."""
     spec, status = pod.spec, pod.status
     actual = (status.container_statuses, status.init_container_statuses, status.resources)
     return spec, actual, (status.allocated_resources, status.conditions) if any(actual) else ()

@@ -1,4 +1,4 @@
-"""The event handlers: a change of the cluster goes to the cache, to the queue, and as events to pods that wait."""
+"""The event handlers: a change of the cluster goes to the cache and to the queue, and its events wake pods there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ACTIONS = {"added": Action.ADD, "updated": Action.UPDATE, "deleted": Action.DEL
 
 
 class EventHandlers:
-    """Pods with a node go to the cache, whichever scheduler bound them; those without go to the queue, if ours."""
+    """Pods with a node go to the cache, whichever scheduler bound them; others to the queue, if a profile is theirs."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class EventHandlers:
         pods: dict[str, Pod],
         waiting: WaitingPods,
         is_ours: Callable[[str], bool],
-        aliases: Sequence[GroupAliasPlugin] = (),
-        mode: SchedulerMode = SchedulerMode.PARITY,
+        aliases: Sequence[GroupAliasPlugin],
+        mode: SchedulerMode,
     ) -> None:
-        """`aliases` say which pods belong to groups, besides those that say so themselves."""
+        """`aliases` say which pods belong to groups, besides those with a `schedulingGroup`."""
         self._state = state
         self._queue = queue
         self.pods = pods
@@ -67,12 +67,12 @@ class EventHandlers:
         self._slices = TaintedSlices(state.objects, by_rules=state.features.device_taint_rules)
         self._aliases = aliases
         self._beyond_parity = mode is SchedulerMode.BATCHED
-        """Whether changes of a nominated or assumed pod wake pods that it kept out. kube-scheduler overlooks them."""
-        self._said: set[str] = set()
+        """Whether changes of a nominated or assumed pod wake pods for which it left no room, unlike kube-scheduler."""
+        self._logged_remarks: set[str] = set()
         self._events: list[ClusterEvent] = []
 
     def handle(self, change: Change[KubeObject]) -> list[ClusterEvent]:
-        """Bring cache and queue up to date, and requeue pods that the change may help; the events it amounted to."""
+        """Bring cache and queue up to date, and requeue pods that the change may help. Returns the events it was."""
         events: list[ClusterEvent] = []
         self._events = events
         old, new = change = Change(*(self._as_member(obj) for obj in change)) if self._aliases else change
@@ -148,20 +148,20 @@ class EventHandlers:
         if self._is_assumed(new):
             if new.is_terminating and not old.is_terminating:
                 self._assumed_pod_deleted(new)
-            elif (left := self._nominated_node(old)) and left != new.status.nominated_node_name:
-                self._nomination_cleared(old, left)  # it found another node, and waits there to be bound
+            elif (nominated := self._nominated_node(old)) and nominated != new.status.nominated_node_name:
+                self._nomination_cleared(old, nominated)  # it found another node, and waits there to be bound
             return
         if self._has_groups:
             if group_key(old) != group_key(new):
                 self._state.groups.gone(old)
             self._state.groups.seen(new)
-        known = self._nominated_node(old)
+        nominated = self._nominated_node(old)
         self._queue.update(old, new)
-        nominated = old.status.nominated_node_name
-        if nominated and nominated != new.status.nominated_node_name:
-            self._nomination_cleared(old, nominated)
-        elif known and (old.spec != new.spec or old.metadata.labels != new.metadata.labels):
-            self._nomination_cleared(old, known)  # it may need less, or keep other pods away no longer
+        status_node = old.status.nominated_node_name
+        if status_node and status_node != new.status.nominated_node_name:
+            self._nomination_cleared(old, status_node)
+        elif nominated and (old.spec != new.spec or old.metadata.labels != new.metadata.labels):
+            self._nomination_cleared(old, nominated)  # it may need less, or keep other pods away no longer
 
     def _pod_deleted(self, pod: Pod) -> None:
         if pod.spec.node_name:
@@ -186,7 +186,7 @@ class EventHandlers:
                 self._move_all(event, Change(assumed.pod, pod))
 
     def _assumed_pod_deleted(self, pod: Pod) -> None:
-        """A pod that is being bound is deleted: it will not arrive."""
+        """A pod that is being bound was deleted: forget it, or reject it if it waits for a Permit plugin."""
         placed = self._state.placed(pod)
         assert placed is not None
         waiting = self._waiting.get(pod)
@@ -195,9 +195,9 @@ class EventHandlers:
         self._move_all(ASSIGNED_POD_DELETED, Change(old=placed.pod))
 
     def _nomination_cleared(self, pod: Pod, node_name: str) -> None:
-        """A nominated pod counted as if it were there, for pods that do not go before it.
+        """Wake pods for which the nominated pod left no room: those that do not go before it.
 
-        Its status may not say so yet: hints go by that.
+        Hints read the nomination in its status, where it may not be written yet.
         """
         if pod.status.nominated_node_name != node_name:
             pod = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
@@ -237,17 +237,17 @@ class EventHandlers:
         if isinstance(obj, PodGroup):
             self._queue.group_changed(change)
         for alias in self._aliases if isinstance(obj, CustomObject) else ():
-            groups = Change(*(None if each is None else alias.as_group(each) for each in change))
+            groups = Change(*(None if version is None else alias.as_group(version) for version in change))
             if groups != Change():
                 self._other_changed(groups)
-                self._say_once(alias.remark(obj), obj)
+                self._log_once(alias.remark(obj), obj)
         kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
             self._move_all(event_of(kind, _ACTIONS[change.verb]), change)
 
-    def _say_once(self, remark: str, obj: KubeObject) -> None:
-        if remark and remark not in self._said:
-            self._said.add(remark)
+    def _log_once(self, remark: str, obj: KubeObject) -> None:
+        if remark and remark not in self._logged_remarks:
+            self._logged_remarks.add(remark)
             log.warning("%s, as in %s; this is said only once", remark, obj.key)
 
     def _move_all(

@@ -1,8 +1,8 @@
-"""How a long-lived process gives memory back: it looks for garbage seldom, and large buffers are pages of their own.
+"""Memory of a long-lived process: it collects garbage seldom, and maps large buffers as pages of their own.
 
-A collection walks everything that was made since the last one, and now and then everything there is. Nearly all that
-a scheduler or an API server makes is freed by its reference count, so most of that walking finds nothing. With
-Python's own thresholds, a burst of 10,000 bindings took about a quarter more CPU time.
+A collection walks all objects made since the last one, and now and then all there are. Nearly all that a scheduler or
+an API server makes is freed by its reference count, so most collections find nothing. With Python's own thresholds, a
+burst of 10,000 bindings took about a quarter more CPU time.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import ctypes
 import gc
 
 _YOUNG = 50_000
-"""New containers before a collection, in the place of 700: a few milliseconds of work, tens of megabytes at most."""
+"""New containers before a collection, instead of 700: a few milliseconds of work, tens of megabytes at most."""
 
 LARGE = 256 << 10
-"""Bytes. Smaller buffers are as fast to get as ever."""
+"""Bytes. Smaller buffers still come from the heap."""
 _LARGEST_COLUMNS = 16 << 20
 _BYTES_PER_NODE = 16
-"""Of two columns of whole numbers: cpu and memory, which are worked with together."""
+"""In an array of two columns of whole numbers: cpu and memory."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
@@ -28,7 +28,7 @@ def collect_seldom() -> None:
 
 
 def freeze() -> None:
-    """Call it when everything that stays has been read: it is never walked again, and still freed by its count."""
+    """Call it when all that stays has been read: it is never walked again, and still freed by its reference count."""
     gc.collect()
     gc.freeze()
 

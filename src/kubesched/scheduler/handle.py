@@ -1,4 +1,4 @@
-"""The scheduler as its plugins see it, and the waits of plugins for what others do in the cluster."""
+"""The scheduler as its plugins see it, and the waits of plugins for what controllers do in the cluster."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _AT_ONCE = 16
-"""Writes of one kind for one pod that are under way together, as many as kube-scheduler's."""
+"""Writes of one kind for one pod that are under way together, as many as in kube-scheduler."""
 _END_WITHIN = 5.0
-"""Seconds that a write is waited for when its pod is stopped, or the whole process."""
+"""Seconds in which a write may end when the binding of its pod is stopped, or the process ends."""
 
 
 class SchedulerHandle(Handle):
@@ -36,16 +36,16 @@ class SchedulerHandle(Handle):
         listeners: Listeners,
         mode: SchedulerMode = SchedulerMode.PARITY,
     ) -> None:
-        """Plugins get it before there is a queue, which asks them for their order: hence `attach`."""
+        """Plugins get it before there is a queue, which needs the QueueSort plugin: hence `attach`."""
         self._queue: SchedulingQueue | None = None
         self._pre_binding = pre_binding
         self._listeners = listeners
         self.mode = mode
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Locks by the object that the work is about, while any is under way."""
+        """Locks by key, while any work with this key is under way."""
 
     def attach(self, queue: SchedulingQueue) -> None:
-        """The queue of the scheduler is made."""
+        """Tell the handle the queue of the scheduler."""
         self._queue = queue
 
     def activate(self, pod: Pod) -> None:
@@ -59,7 +59,7 @@ class SchedulerHandle(Handle):
         return self._pre_binding.stop(pod, reason)
 
     def turn(self, key: str) -> AbstractAsyncContextManager[None]:
-        if not has_event_loop():  # whatever is done is done at once
+        if not has_event_loop():  # nothing waits, so work never overlaps
             return super().turn(key)
         return self._turns.setdefault(key, asyncio.Lock())
 
@@ -88,8 +88,8 @@ class SchedulerHandle(Handle):
         if len(items) < 2 or not has_event_loop():
             await work()
             return
-        ended = await asyncio.gather(*(work() for _ in range(min(len(items), _AT_ONCE))), return_exceptions=True)
-        for failure in ended:
+        results = await asyncio.gather(*(work() for _ in range(min(len(items), _AT_ONCE))), return_exceptions=True)
+        for failure in results:
             if failure is not None:
                 raise failure
 
@@ -105,7 +105,7 @@ class SchedulerHandle(Handle):
 
 
 class ObjectWaiter(SchedulerListener):
-    """Waits of plugins, each for its pod and for some objects; clients on an event loop wait through it."""
+    """Waits of plugins, each for its pod and for some objects. Clients on an event loop wait through it."""
 
     def __init__(self) -> None:
         self._waiting: dict[Awaited, set[asyncio.Future[bool]]] = {}
@@ -113,13 +113,13 @@ class ObjectWaiter(SchedulerListener):
 
     @property
     def awaited(self) -> int:
-        """How many objects, or kinds of them, are waited for."""
+        """How many objects and kinds plugins wait for."""
         return len(self._waiting)
 
     async def wait(
         self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
-        """As ClusterClient.wait says."""
+        """See `ClusterClient.wait`."""
         if is_met():
             return True
         deadline = asyncio.get_running_loop().time() + within
@@ -131,20 +131,20 @@ class ObjectWaiter(SchedulerListener):
                 return False
 
     async def _wait_for_watch(self, awaited: Iterable[Awaited], deadline: float) -> bool:
-        """Whether the watch shows one of these before the deadline. Returns when it does, or then."""
+        """Wait until the watch shows one of these, or until the deadline: whether it did in time."""
         loop = asyncio.get_running_loop()
-        shown: asyncio.Future[bool] = loop.create_future()
-        alarm = loop.call_at(deadline, _settle, shown, False)
+        waiter: asyncio.Future[bool] = loop.create_future()
+        alarm = loop.call_at(deadline, _settle, waiter, False)
         for awaited_object in awaited:
-            self._waiting.setdefault(awaited_object, set()).add(shown)
+            self._waiting.setdefault(awaited_object, set()).add(waiter)
         try:
-            return await shown
+            return await waiter
         finally:
             alarm.cancel()
             for awaited_object in awaited:
-                waiting = self._waiting[awaited_object]
-                waiting.discard(shown)
-                if not waiting:
+                waiters = self._waiting[awaited_object]
+                waiters.discard(waiter)
+                if not waiters:
                     del self._waiting[awaited_object]
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
@@ -152,12 +152,12 @@ class ObjectWaiter(SchedulerListener):
             return
         obj = change.obj
         for awaited in ((type(obj), obj.key), type(obj)):
-            for shown in self._waiting.get(awaited, ()):
-                _settle(shown, True)
+            for waiter in self._waiting.get(awaited, ()):
+                _settle(waiter, True)
 
 
 def has_event_loop() -> bool:
-    """In virtual time there is none, and nothing to wait for."""
+    """Whether an event loop runs. In virtual time none does, and nothing waits."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,7 +1,7 @@
 """Listeners of a scheduler: metrics, recordings, the log, shadow mode, the scheduling loop.
 
-Listeners are in `Scheduler.listeners`, and are called in that order, in the middle of the work: they must be quick, and
-must not call the scheduler. Without any, `Listeners.stopwatch` is not read.
+The scheduler calls `Scheduler.listeners` in their order, in the middle of its work: they must be quick, and must not
+call the scheduler. Without any, it does not read `Listeners.stopwatch`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubesched.scheduler.queue.queued_pod import QueuedPod
 
 
 class SchedulerListener:
-    """Derive from it, and override what is of interest. All durations are in seconds."""
+    """Derive from it, and override the hooks of interest. All durations are in seconds."""
 
     # -- changes of the cluster ---------------------------------------------------------------------------------------
 
@@ -48,15 +48,15 @@ class SchedulerListener:
         """A plugin that rejected the pod said whether an event may help: `Queue`, `QueueSkip`, or `Error`."""
 
     def caught_up(self, queued: QueuedPod, events: Sequence[ClusterEvent]) -> None:
-        """A pod that failed is about to be held against the events of the time when it was in flight."""
+        """The hints are about to be asked about a pod that failed, for the events while it was in flight."""
 
     def moved(self, queued: QueuedPod, event: str, place: str) -> None:
         """A pod came to a place of the queue (Active, Backoff, Unschedulable) because of an event."""
 
     def held_back(self, pods: Sequence[QueuedPod], event: str, seconds: float) -> None:
-        """An event woke pods, and each came back at once: a PreEnqueue plugin held it back as before.
+        """An event woke pods, and PreEnqueue plugins held all of them back as before.
 
-        These may be very many. A listener that only counts them need not be told of each.
+        These may be very many. A listener that only counts them need not be called for each.
         """
         for queued in pods:
             self.pre_enqueued(queued.pod.spec.scheduler_name, seconds)
@@ -77,7 +77,7 @@ class SchedulerListener:
         """The pod waits for a Permit plugin: its expected node is about to be written to its status."""
 
     def settled(self) -> None:
-        """A pod need not wait for Permit plugins any longer, one way or the other: `Scheduler.permitted` has it."""
+        """Permit plugins allowed or rejected a pod that waited, or it timed out: `Scheduler.permitted` has it."""
 
     def permitted(self, attempts: Sequence[Attempt]) -> None:
         """These attempts, at least one, wait no longer for Permit plugins: they may be finished."""
@@ -94,21 +94,21 @@ class SchedulerListener:
     # -- plugins ------------------------------------------------------------------------------------------------------
 
     def counted(self, metric: str, labels: Sequence[str]) -> None:
-        """A plugin counted something that only it sees, under the name of a metric."""
+        """A plugin added to a counter, by the name of a metric."""
 
     def measured(self, metric: str, seconds: float, labels: Sequence[str]) -> None:
-        """A plugin measured something that only it sees, under the name of a metric."""
+        """A plugin observed a duration, by the name of a metric."""
 
 
 _HOOKS = [name for name in vars(SchedulerListener) if not name.startswith("_")]
-_STANDS_FOR = {"held_back": ("pre_enqueued", "moved")}
+_BATCHED_HOOKS = {"held_back": ("pre_enqueued", "moved")}
 """Batched hooks, and the per-pod hooks that they fall back to."""
 
 
 class Listeners(SchedulerListener):
     """Calls each hook of its listeners, in the order in which they were added.
 
-    A dozen hooks are called for every pod, and every listener overrides a few: so each hook has a list of its own.
+    The scheduler calls a dozen hooks for every pod, and a listener overrides a few: so each hook has its own list.
     """
 
     def __init__(
@@ -117,15 +117,15 @@ class Listeners(SchedulerListener):
         """`stopwatch` is for the durations that listeners get."""
         self.stopwatch = stopwatch
         self._all = list(listeners)
-        self._find_hearers()
+        self._bind_hooks()
 
     def append(self, *listeners: SchedulerListener) -> None:
         self._all += listeners
-        self._find_hearers()
+        self._bind_hooks()
 
     def remove(self, listener: SchedulerListener) -> None:
         self._all.remove(listener)
-        self._find_hearers()
+        self._bind_hooks()
 
     def __iter__(self) -> Iterator[SchedulerListener]:
         return iter(self._all)
@@ -133,23 +133,24 @@ class Listeners(SchedulerListener):
     def __len__(self) -> int:
         return len(self._all)
 
-    def _find_hearers(self) -> None:
+    def _bind_hooks(self) -> None:
         for hook in _HOOKS:
-            setattr(self, hook, _all_of([getattr(each, hook) for each in self._all if _hears(each, hook)]))
+            methods = [getattr(listener, hook) for listener in self._all if _overrides(listener, hook)]
+            setattr(self, hook, _one_call(methods))
 
 
-def _hears(listener: SchedulerListener, hook: str) -> bool:
-    names = (hook, *_STANDS_FOR.get(hook, ()))
+def _overrides(listener: SchedulerListener, hook: str) -> bool:
+    names = (hook, *_BATCHED_HOOKS.get(hook, ()))
     return any(getattr(type(listener), name) is not getattr(SchedulerListener, name) for name in names)
 
 
-def _all_of(hearers: list[Callable[..., None]]) -> Callable[..., None]:
+def _one_call(methods: list[Callable[..., None]]) -> Callable[..., None]:
     """One function that calls all of these, one after another."""
-    if len(hearers) == 1:
-        return hearers[0]
+    if len(methods) == 1:
+        return methods[0]
 
-    def tell(*what: Any) -> None:
-        for hear in hearers:
-            hear(*what)
+    def call_all(*args: Any) -> None:
+        for method in methods:
+            method(*args)
 
-    return tell
+    return call_all

@@ -1,4 +1,4 @@
-"""The scheduler on an event loop: pods get their turn, bindings run side by side, the queue is flushed in time."""
+"""The scheduler on an event loop: it decides pods in slices, writes in tasks, and flushes the queue in time."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from kubesched.scheduler.scheduler import Scheduler
 log = logging.getLogger(__name__)
 
 _SLICE = 0.02
-"""Seconds of deciding after which whatever else runs on the event loop gets its turn."""
+"""Seconds of deciding after which other tasks on the event loop run."""
 _WRITES_AT_MOST = 1000
 """With so many under way, the API server is the bottleneck, and deciding faster would only pile them up. Attempts that
-wait for others (volumes, devices, an extender's binding, whatever a plugin has to wait for) are not among them."""
+wait for something else (volumes, devices, an extender's binding) are not among them."""
 _BACKOFF_EVERY = 1.0
-"""Seconds; backoff ends with whole ones, so that is when to look."""
+"""Seconds; backoffs end with whole ones."""
 _LEFTOVERS_EVERY = 30.0
 _YIELDS = 3
 """Rounds of the event loop that a watch line needs: one to be read, one to be handled, one to wake its waiters."""
 
 
 class SchedulingLoop(SchedulerListener):
-    """Drives one scheduler, and wakes up when that has handled a change or a pod has waited long enough.
+    """Drives one scheduler, and wakes up when the scheduler handled a change or a pod has waited long enough.
 
-    There is one writer: all that touches the scheduler runs on the event loop, and between two of its awaits
-    nothing else does. Deciding is done in slices, so that reading the watch never waits for long.
+    There is one writer: all code that touches the scheduler runs on the event loop, and between two awaits nothing
+    else does. It decides in slices, so that reading the watch never waits for long.
     """
 
     def __init__(self, scheduler: Scheduler, *, slice_seconds: float = _SLICE) -> None:
@@ -44,14 +44,14 @@ class SchedulingLoop(SchedulerListener):
         self._slice = slice_seconds
         self._awake = asyncio.Event()
         self._backoff_timer: asyncio.TimerHandle | None = None
-        """Wakes the loop when backoffs may be over: one for all that happens until then."""
+        """Wakes the loop when backoffs may be over."""
         self._extender_turns = ExtenderTurns(self.wake)
         self._paused = PausedAttempts()
         self._unfinished: set[asyncio.Task[None]] = set()
         self._not_begun = 0
         """How many tasks of `_unfinished` have not run yet: most begin with a write."""
         self._held_back = False
-        """Whether nothing is decided because of the writes that are under way."""
+        """Whether the loop decides nothing because too many writes are under way."""
         self._writes = scheduler.writes
         self._writes.on_end = self._write_ended
         self._waits: dict[str, tuple[asyncio.Task[None], asyncio.TimerHandle]] = {}
@@ -110,7 +110,7 @@ class SchedulingLoop(SchedulerListener):
             await asyncio.sleep(0)
 
     async def stop(self, within: float) -> None:
-        """Take no more pods, and finish what is decided. What takes longer than `within` seconds is cut off."""
+        """Take no more pods, and finish decided attempts, but cancel those that take longer than `within` seconds."""
         self._stopping = True
         self.wake()
         await self._extender_turns.stop()
@@ -126,7 +126,7 @@ class SchedulingLoop(SchedulerListener):
         while self._may_write_more() and not self._stopping:
             attempt = self._next()
             if attempt is None:
-                return False  # an answer of an extender will wake us
+                return False  # an answer of an extender wakes the loop
             spent = attempt.spent
             self._scheduler.decide(attempt)
             if isinstance(attempt.state, Paused):
@@ -138,20 +138,20 @@ class SchedulingLoop(SchedulerListener):
                     self._extender_turns.ask(attempt, attempt.state.questions)
                     continue
                 self._extender_turns.leave(attempt)
-            tasks = [(each, self._start(each)) for each in attempt.attempts]
+            tasks = [(pod_attempt, self._start(pod_attempt)) for pod_attempt in attempt.attempts]
             if isinstance(attempt, GroupAttempt):
                 self._start(attempt)
-            evicting = [task for each, task in tasks if task is not None and each.victims]
+            evicting = [task for pod_attempt, task in tasks if task is not None and pod_attempt.victims]
             if evicting and self._scheduler.evicts_first:
-                await asyncio.wait(evicting)  # nothing is decided before its victims are on their way out
-            elif any(isinstance(each.state, Failed) for each in attempt.attempts):
+                await asyncio.wait(evicting)  # decide nothing before the victims are deleted
+            elif any(isinstance(pod_attempt.state, Failed) for pod_attempt in attempt.attempts):
                 # Its nomination must be known before the next decision, or two preemptors choose the same victims.
-                # The task that was just made runs up to its first write before we go on.
+                # The new task runs up to its first write before the loop goes on.
                 await asyncio.sleep(0)
             if now() >= until:
                 return True
         self._held_back = not self._stopping
-        return self._not_begun > 0  # if all have begun, a write that ends will wake us
+        return self._not_begun > 0  # if all have begun, the end of a write wakes the loop
 
     def _may_write_more(self) -> bool:
         return self._writes.under_way + self._not_begun < _WRITES_AT_MOST
@@ -178,7 +178,7 @@ class SchedulingLoop(SchedulerListener):
         return None
 
     def _start(self, attempt: EntityAttempt) -> asyncio.Task[None] | None:
-        """Start a task that writes what was decided; None if there is nothing to write, or not before Permit."""
+        """Start a task that writes the decision; None if there is nothing to write, or not before Permit."""
         if isinstance(attempt.state, Done):
             return None
         if isinstance(attempt, Attempt) and isinstance(attempt.state, WaitingOnPermit):
@@ -204,12 +204,12 @@ class SchedulingLoop(SchedulerListener):
         self._not_begun -= 1
         try:
             await work
-        except Exception:  # all that plugins and writers do is reported; this is a bug of ours, and no reason to stop
+        except Exception:  # failures of plugins and writes are reported: this is a bug of ours, and no reason to stop
             log.exception("the attempt at %s could not be finished", attempt.queued.key)
 
     async def _finish(self, attempt: EntityAttempt) -> None:
-        if self._waits and (waited := self._waits.pop(attempt.queued.identity, None)) is not None:
-            wait, timer = waited
+        if self._waits and (entry := self._waits.pop(attempt.queued.identity, None)) is not None:
+            wait, timer = entry
             timer.cancel()
             await wait
         await self._scheduler.finish(attempt)

@@ -1,8 +1,8 @@
-"""Record: what reached the scheduler and what it decided, a line of JSON each, so that it can be run again.
+"""Recordings: the changes that reached the scheduler and its decisions, a line of JSON each, for `replay.py`.
 
-The first line has the configuration, and the feature gates that are not at their default. A decision is written down
-with the draw among equals that it took, a call of the cluster's API with its answer: a replay needs neither the seed
-nor the cluster. Values of annotations are masked, and only the owner may read the file.
+The first line has the configuration, and the feature gates that are not at their default. The line of a decision has
+the draw among equals, that of a call of the cluster's API the answer: a replay needs neither the seed nor the cluster.
+Values of annotations are masked, and only the owner may read the file.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Recording(SchedulerListener):
         mode: SchedulerMode = SchedulerMode.PARITY,
         on_broken: Callable[[Exception], None] | None = None,
     ) -> None:
-        """Values of annotations are masked, unless they are asked for: a plugin of one's own may read them.
+        """Values of annotations are masked, unless `with_annotations`: custom plugins may read them.
 
-        `mode` is the scheduler's, on which it depends which pod is tried when.
+        `mode` is the scheduler's: the order of attempts depends on it.
 
-        If the file cannot be written (a full disk), the recording ends and `on_broken` is called with the cause:
-        what is recorded must not suffer from it. Without an `on_broken` the cause is raised.
+        If the file cannot be written (a full disk), the recording ends and calls `on_broken` with the cause, since the
+        scheduler must go on. Without an `on_broken` the cause is raised.
         """
         self._on_broken = on_broken
         self._is_over = False
@@ -59,11 +59,11 @@ class Recording(SchedulerListener):
         self._clock = clock
         self._group_draws: dict[str, Any] = {}
         self.masked: Callable[[dict[str, Any]], dict[str, Any]] = dict if with_annotations else AnnotationMask()
-        shown = to_plain(without_secrets(configuration))
-        how = {"sparesVainAttempts": True} if mode is SchedulerMode.BATCHED else {}
+        plain = to_plain(without_secrets(configuration))
+        batched = {"sparesVainAttempts": True} if mode is SchedulerMode.BATCHED else {}
         features = configuration.features
         gates = {"release": features.release.name, "featureGates": features.changed}
-        self._write({"format": FORMAT, "config": shown, **gates, **how})
+        self._write({"format": FORMAT, "config": plain, **gates, **batched})
 
     def note(self, what: str, **details: Any) -> None:
         self._write({"t": float(self._clock()), "what": what, **details})
@@ -91,7 +91,7 @@ class Recording(SchedulerListener):
         self._group_draws = {"draws": attempt.draws}
 
     def decided(self, attempt: Attempt) -> None:
-        """With the first attempt at a pod of a group, what was drawn for all of them."""
+        """The entry of the first pod of a group has the draws for all of them."""
         draws, self._group_draws = self._group_draws, {}
         self._note_attempt("decide", attempt, **described(attempt), **draws)
 
@@ -132,13 +132,13 @@ class RecordingClient(WrappedClient):
         self._recording = recording
 
     async def _call(self, verb: str, obj: str, call: Coroutine[Any, Any, T], body: Any = None) -> T:
-        noted = {"verb": verb, "object": obj, **({} if body is None else {"given": self._mask_values(body)})}
+        entry = {"verb": verb, "object": obj, **({} if body is None else {"given": self._mask_values(body)})}
         try:
             answer = await call
         except ClientError as error:
-            self._recording.note("call", **noted, error=[error.reason, str(error)])
+            self._recording.note("call", **entry, error=[error.reason, str(error)])
             raise
-        self._recording.note("call", **noted, **({} if answer is None else {"answer": self._mask_values(answer)}))
+        self._recording.note("call", **entry, **({} if answer is None else {"answer": self._mask_values(answer)}))
         return answer
 
     def _mask_values(self, value: Any) -> Any:
@@ -148,14 +148,14 @@ class RecordingClient(WrappedClient):
 def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:
     """An empty file for a recording, which only its owner may read.
 
-    What was recorded there before may have led to a restart, and is moved aside:
-    `on_kept` is called with its new name. Raises OSError. A pipe or a device is written to as it is.
+    An earlier recording there, which may show why the process restarted, is renamed, and `on_kept` is called with the
+    new name. A pipe or a device is opened as it is. Raises OSError.
     """
     file = Path(path)
     if file.is_file() and file.stat().st_size > 0:
-        kept = next(other for i in count(1) if not (other := Path(f"{path}.{i}")).exists())
-        file.rename(kept)
-        on_kept(kept)
+        backup = next(other for i in count(1) if not (other := Path(f"{path}.{i}")).exists())
+        file.rename(backup)
+        on_kept(backup)
     return open_private(path)
 
 
@@ -184,21 +184,21 @@ READ_BY_SCHEDULING = frozenset(
         EXTENDED_RESOURCE_CLAIM,
     )
 )
-"""Annotations that decisions depend on. They are written as they are: without them nothing could be replayed."""
+"""Annotations that decisions depend on. They are not masked: a replay needs them."""
 
 
 class AnnotationMask:
     """Puts a digest in the place of each value of an annotation.
 
-    People keep passwords, webhooks and whole manifests in annotations. That a value changed still shows, since pods
-    may be requeued by it, and so does which pods have the same; what it was does not, for the digest is salted.
+    People keep passwords, webhooks and whole manifests in annotations. Digests still show that a value changed, which
+    may requeue pods, and which pods have the same value. They are salted, so that nobody can guess the value.
     """
 
     def __init__(self) -> None:
         self._salt = os.urandom(16)
 
     def __call__(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """The object, given as plain values, with its annotations masked."""
+        """The object, as plain values, with its annotations masked."""
         annotations = (obj.get("metadata") or {}).get("annotations")
         if not annotations:
             return obj

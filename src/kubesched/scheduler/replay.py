@@ -1,4 +1,4 @@
-"""Replay: a recording run again through the scheduler as it is now, and every difference named."""
+"""Replay: runs a recording through the scheduler again, and lists every difference."""
 
 from __future__ import annotations
 
@@ -78,15 +78,15 @@ class Replay:
         self._now = 0.0
         self._drawn = 0
         self._draws: deque[int] = deque()
-        """The draws of a group, whose pods are decided all at once."""
+        """The draws of a group, whose pods the scheduler decides at once."""
         self._popped: deque[Attempt] = deque()
-        """Attempts of the pod group that was popped last, which the recording is yet to name."""
+        """Attempts of the pod group that was popped last, for which the recording has further pops."""
         self._entity_of: dict[int, EntityAttempt] = {}
-        """By the number of an attempt in the recording, the attempt that it is decided with, until it is."""
+        """By the number of an undecided attempt in the recording: that attempt, or the one at its group."""
         self._last: EntityAttempt | None = None
         self._client = _RecordedClient(self._compare)
         self._open: dict[int, Attempt] = {}
-        """Attempts that are not over, by the number that they have in the recording."""
+        """Attempts that are not over, by their number in the recording."""
         self.configuration = self._configuration()
         self.scheduler = self._begin(plugins)
 
@@ -113,7 +113,7 @@ class Replay:
         is_batched = header.get("sparesVainAttempts") is True
         self._mode = SchedulerMode.BATCHED if is_batched else SchedulerMode.PARITY
         try:
-            release = RELEASES.get(header.get("release", V1_36.name))  # as before recordings said it
+            release = RELEASES.get(header.get("release", V1_36.name))  # recordings of that release did not name it
             if release is None:
                 raise ReplayError(f"line 1: release: not one of {', '.join(RELEASES)}: {header['release']}")
             features = config.Features.of(header.get("featureGates", {}), release)
@@ -177,8 +177,8 @@ class Replay:
             case "activate" if entry["pod"] in scheduler.pods:
                 scheduler.activate(scheduler.pods[entry["pod"]])
             case "permitted":
-                now = [attempt.queued.key for attempt in scheduler.permitted()]
-                self._compare("pods that are permitted", entry["pods"], now)
+                permitted = [attempt.queued.key for attempt in scheduler.permitted()]
+                self._compare("pods that are permitted", entry["pods"], permitted)
             case "pop":
                 self._pop(entry)
             case "decide":
@@ -208,17 +208,17 @@ class Replay:
         self._drawn = entry["drawn"]
         self.decisions += 1
         ran_out = bool(entry.get("ran_out"))
-        if ran_out:  # which time did: so it takes too long from the start
+        if ran_out:  # of time, which a replay has not: so it takes too long from the start
             attempt.spent = math.inf
         entity = self._entity_of.pop(entry["attempt"])
-        if isinstance(entity.state, Popped | Asking | Paused):  # with the first pod of a group, all are decided
+        if isinstance(entity.state, Popped | Asking | Paused):  # the first pod of a group decides all of it
             self._draws = deque(entry.get("draws", ()))
             self.scheduler.decide(entity)
-        now = described(attempt)
-        for what in ("phase", "node", "message", "victims", "among"):
-            if ran_out and what == "message":
+        replayed = described(attempt)
+        for field in ("phase", "node", "message", "victims", "among"):
+            if ran_out and field == "message":
                 continue  # it may name the node where time ran out
-            self._compare(f"{what} of {entry['pod']}", entry[what], now[what])
+            self._compare(f"{field} of {entry['pod']}", entry[field], replayed[field])
 
     def _compare(self, what: str, recorded: Any, replayed: Any) -> None:
         if recorded != replayed:
@@ -238,7 +238,7 @@ class Replay:
 
 
 class _RecordedClient(RecordingClient):
-    """Answers every call as it was answered then. A call that was not made then is a difference."""
+    """Answers every call as recorded. A call that was not recorded is a difference."""
 
     def __init__(self, compare: Callable[[str, Any, Any], None]) -> None:
         self._client = ClusterClient()

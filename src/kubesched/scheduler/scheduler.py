@@ -1,4 +1,4 @@
-"""The scheduler: takes pods from the queue one by one, decides, assumes, binds; on failure reports and requeues.
+"""The scheduler: takes pods from the queue one by one, decides, assumes, binds; after a failure reports and requeues.
 
 An attempt has three steps, so that a driver may do other things in between: `pop`, `decide` (quick, changes only
 the cache) and `finish` (writes to the cluster, and may wait).
@@ -61,7 +61,7 @@ class Scheduler:
         failures: FailureReporter,
         groups: GroupCycle | None,
     ) -> None:
-        """`kinds` are those that must be watched. Without `groups`, pods are scheduled one by one."""
+        """`kinds` must be watched. Without `groups`, pods are scheduled one by one."""
         self.kinds = kinds
         self.listeners = listeners
         self.engine = engine
@@ -87,10 +87,10 @@ class Scheduler:
         """Resources that must be watched only because plugins wait for them: `racks.v1.example.com`."""
         return custom_resources(plugin for profile in self.profiles.values() for plugin in profile.plugins.values())
 
-    # -- what the watch says ------------------------------------------------------------------------------------------
+    # -- changes that the watch shows ---------------------------------------------------------------------------------
 
     def handle(self, change: Change[KubeObject]) -> None:
-        """Bring cache and queue up to date with a change of the cluster. There is no other way to do so."""
+        """Bring cache and queue up to date with a change of the cluster: the only way to do so."""
         self.listeners.handling(change)
         before = self.listeners.stopwatch() if self.listeners else 0.0
         events = self._event_handlers.handle(change)
@@ -111,14 +111,14 @@ class Scheduler:
         self.queue.flush_leftovers()
 
     def activate(self, pod: Pod) -> None:
-        """Try a pod that waits whether or not an event may have helped it."""
+        """Try a waiting pod, whether or not an event may have helped it."""
         self.listeners.activating(pod)
         self.queue.activate(pod)
 
     # -- an attempt ---------------------------------------------------------------------------------------------------
 
     def pop(self) -> EntityAttempt | None:
-        """The turn of the next pod, or of the next pod group."""
+        """Begin an attempt at the next pod or pod group; None if none is to be tried now."""
         popped = self.queue.pop()
         if popped is None:
             return None
@@ -137,8 +137,8 @@ class Scheduler:
     def decide(self, attempt: EntityAttempt) -> None:
         """Find a node and assume the pod there, or find out why not; or what to ask extenders before that.
 
-        A decision that takes long is Paused: others get their turn, and then it is to be decided again. Pods of a group
-        are decided all at once: then each of `attempts` is to be finished, and the attempt at the group as well.
+        After Paused, for a decision that takes long, or Asking, call it again later. It decides all pods of a group at
+        once: then finish each of `attempts`, and the attempt at the group as well.
         """
         if isinstance(attempt, GroupAttempt):
             self._decide_group(attempt)
@@ -151,7 +151,7 @@ class Scheduler:
             return
         if attempt.ran_out is not None:
             self._count_expense(attempt.ran_out, "given up")
-        self._tell_decided(attempt)
+        self._report_decided(attempt)
 
     def _decide_group(self, attempt: GroupAttempt) -> None:
         assert self._groups is not None
@@ -166,9 +166,9 @@ class Scheduler:
         attempt.seconds = self.listeners.stopwatch() - before if self.listeners else 0.0
         self.listeners.group_decided(attempt)
         for pod_attempt in attempt.attempts:
-            self._tell_decided(pod_attempt)
+            self._report_decided(pod_attempt)
 
-    def _tell_decided(self, attempt: Attempt) -> None:
+    def _report_decided(self, attempt: Attempt) -> None:
         self.listeners.decided(attempt)
         if isinstance(attempt.state, Assumed | WaitingOnPermit):
             attempt.state.decision.forget_columns()
@@ -177,19 +177,19 @@ class Scheduler:
         self.listeners.counted(_BUDGET_EXCEEDED, (*expense, result))
 
     def permitted(self) -> list[Attempt]:
-        """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
-        over = self._scheduling.settled()
-        if over:
-            self.listeners.permitted(over)
-        return over
+        """Attempts that waited for a Permit plugin and need not any longer: finish them now."""
+        settled = self._scheduling.settled()
+        if settled:
+            self.listeners.permitted(settled)
+        return settled
 
     async def wait(self, attempt: Attempt) -> None:
-        """While a pod waits for a Permit plugin, its status names its node. To be over before `finish`."""
+        """Name the node in the status of a pod that waits for a Permit plugin. To be over before `finish`."""
         self.listeners.waiting(attempt)
         await self._binding.nominate_expected_node(attempt.queued.pod, attempt.node)
 
     async def finish(self, attempt: EntityAttempt) -> None:
-        """Write what was decided: bind the pod, or report its failure; or write the condition of the group."""
+        """Write the decision: bind the pod, or report its failure; or write the condition of the group."""
         if isinstance(attempt, GroupAttempt):
             if self._groups is not None and isinstance(attempt.state, GroupDecided):
                 await self._groups.write_condition(attempt.state)
@@ -220,18 +220,19 @@ class Scheduler:
     async def _take_back(self, attempt: Attempt, denied: Denied) -> Done:
         """Unreserve, report, requeue. The freed room wakes other pods; the pod itself only if no plugin rejected it."""
         failure, decision = denied.failure, denied.decision
-        assumed, me = await self._binding.take_back(decision), attempt.queued.identity
+        assumed, identity = await self._binding.take_back(decision), attempt.queued.identity
         if not failure.is_rejection:
             self._binding.announce(assumed)
         await self._failures.report(attempt.queued, failure)
         if failure.is_rejection:
-            self._binding.announce(assumed, lambda entity: all(queued.identity != me for queued in entity.queued_pods))
-        rejected = failure.is_rejection
-        outcome = AttemptOutcome.BIND_UNSCHEDULABLE if rejected else AttemptOutcome.BIND_ERROR
-        return Done(outcome, decision, failure)
+            self._binding.announce(
+                assumed, lambda entity: all(queued.identity != identity for queued in entity.queued_pods)
+            )
+            return Done(AttemptOutcome.BIND_UNSCHEDULABLE, decision, failure)
+        return Done(AttemptOutcome.BIND_ERROR, decision, failure)
 
     async def _give_up(self, attempt: Attempt, failed: Failed) -> Done:
-        """No node for the pod: it goes back to the queue, and victims are evicted so that there will be one."""
+        """Requeue the pod, which has no node, and evict the victims that make room for it."""
         failure, decision = failed.failure, failed.decision
         evicted = await self._evict(attempt, failed) if self.evicts_first else False
         if decision is not None:

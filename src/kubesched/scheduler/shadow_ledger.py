@@ -1,4 +1,4 @@
-"""What a shadow found over days, in a small file that outlives its process: counts by hour, cause and workload."""
+"""The judgements of shadow mode over days, in a small file that outlives its process: by hour, cause and workload."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DifferingPod(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ShadowLedger(msgspec.Struct, rename="camel"):
-    """Judgements are counted; of those that differ the cause, the plugin and the workload are, too."""
+    """Counts judgements by hour and workload, and those that differ also by cause and plugin."""
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -62,22 +62,22 @@ class ShadowLedger(msgspec.Struct, rename="camel"):
         _count(self.hours, hour, example.judgement)
         while len(self.hours) > MOST_HOURS:
             del self.hours[min(self.hours, key=int)]
-        _count(self.workloads, _known(self.workloads, workload), example.judgement)
+        _count(self.workloads, _name_or_others(self.workloads, workload), example.judgement)
         if agrees:
             return
-        _count(self.causes, _known(self.causes, cause or example.why), example.judgement)
-        _count(self.plugins, _known(self.plugins, plugin or OTHERS), example.judgement)
+        _count(self.causes, _name_or_others(self.causes, cause or example.why), example.judgement)
+        _count(self.plugins, _name_or_others(self.plugins, plugin or OTHERS), example.judgement)
         self.examples = [*self.examples, example][-MOST_EXAMPLES:]
 
 
-def _known(names: Iterable[str], name: str) -> str:
-    known = set(names)
-    return name if name in known or len(known) < MOST_NAMES else OTHERS
+def _name_or_others(names: Iterable[str], name: str) -> str:
+    names = set(names)
+    return name if name in names or len(names) < MOST_NAMES else OTHERS
 
 
 def _count(counts: dict[str, Counts], name: str, judgement: str) -> None:
-    of_name = counts.setdefault(name, {})
-    of_name[judgement] = of_name.get(judgement, 0) + 1
+    by_judgement = counts.setdefault(name, {})
+    by_judgement[judgement] = by_judgement.get(judgement, 0) + 1
 
 
 def read_ledger(text: str | bytes, source: str) -> ShadowLedger:

@@ -1,4 +1,4 @@
-"""A client that counts the writes under way, so that a driver can tell them from attempts that wait for others."""
+"""A client that counts the writes under way, so that SchedulingLoop can tell them from waits for controllers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _BUSY = 8
 
 
 class WriteCounter(WrappedClient):
-    """Whatever plugins and the scheduler write goes through it. Reading, and waiting for others, is no write."""
+    """All writes of plugins and of the scheduler go through it. `get` and `wait` are no writes."""
 
     def __init__(self, client: ClusterClient) -> None:
         super().__init__(client)
         self.under_way = 0
         self.on_end: Callable[[], None] = lambda: None
-        """Called when a write has ended, one way or the other."""
+        """Called when a write has ended or failed."""
 
     def is_busy(self) -> bool:
         return self.under_way > _BUSY

@@ -241,7 +241,7 @@ class ImageIndex:
         if old == new:
             return
         self.version += 1
-        for name in _names(old):
+        for name in {name for image in old for name in image.names}:
             image = self._images[name]
             image.rows.discard(row)
             if not image.rows:
@@ -250,10 +250,6 @@ class ImageIndex:
             for name in entry.names:
                 image = self._images.get(name) or self._images.setdefault(name, Image(entry.size_bytes))
                 image.rows.add(row)
-
-
-def _names(images: tuple[ContainerImage, ...]) -> set[str]:
-    return {name for image in images for name in image.names}
 
 
 class NodeOrder:

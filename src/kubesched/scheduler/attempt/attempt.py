@@ -31,11 +31,11 @@ from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
 
 EVICTION = "Eviction"
-"""What the stopwatch of an attempt calls the time that the eviction of victims took."""
+"""The lap of a stopwatch for the eviction of victims."""
 
 
 class Phase(StrEnum):
-    """What recordings call the states."""
+    """The names of the states in recordings."""
 
     POPPED = "popped"
     ASKING = "asking"
@@ -52,20 +52,20 @@ class AttemptOutcome(StrEnum):
 
     BOUND = "bound"
     UNSCHEDULABLE = "unschedulable"
-    """A plugin said no, before the pod was assumed anywhere for good."""
+    """A plugin rejected the pod before its binding began."""
     ERROR = "error"
-    """Something broke before that."""
+    """An error before its binding began."""
     BIND_UNSCHEDULABLE = "bind-unschedulable"
-    """A Permit, PreBind or Bind plugin said no to a pod that was assumed."""
+    """A Permit, PreBind or Bind plugin rejected the pod, which was assumed."""
     BIND_ERROR = "bind-error"
-    """The same, but something broke."""
+    """An error in one of these."""
     SKIPPED = "skipped"
     """There was nothing to do: the pod is being deleted, or is assumed already, or waits for another scheduler."""
 
 
 @dataclass(slots=True)
 class Failure:
-    """Why an attempt failed, and what is to be done about a nomination: None leaves it alone, "" clears it."""
+    """Why an attempt failed, and the nomination to write: None leaves it alone, "" clears it."""
 
     status: Status
     message: str
@@ -73,48 +73,48 @@ class Failure:
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     is_unschedulable_class: bool = False
-    """Whether all nodes were looked at, and none fits any pod that is equivalent to this one."""
+    """Whether no node fits any pod that is equivalent to this one."""
 
     @property
     def is_rejection(self) -> bool:
-        """Whether a plugin said no, rather than that something broke."""
+        """Whether it is a rejection by a plugin, rather than an error."""
         return self.status.code is not Code.ERROR
 
 
 class Popped(msgspec.Struct, frozen=True, gc=False):
-    """It is the pod's turn, and nothing is decided. The pod is in flight: events of this time are kept for it."""
+    """Nothing is decided. The pod is in flight: InFlight keeps events for it."""
 
     phase: ClassVar[Phase] = Phase.POPPED
 
 
 class Asking(msgspec.Struct, frozen=True, gc=False):
-    """Extenders have to be asked before the attempt can be decided. The pod is in flight, and decided anew then."""
+    """Extenders have to be asked before the pod, which is in flight, is decided anew."""
 
     phase: ClassVar[Phase] = Phase.ASKING
     questions: Sequence[ExtenderQuestion[Any, Any]]
-    """Empty if all is asked, but other pods have their turn first."""
+    """Empty if all are answered, but other pods have their turn first."""
 
 
 class Paused(msgspec.Struct, frozen=True, gc=False):
-    """The decision takes long, and has had its turn: others have theirs before it goes on. The pod is in flight."""
+    """The decision takes long: other pods have their turn before it goes on. The pod is in flight."""
 
     phase: ClassVar[Phase] = Phase.PAUSED
     expense: Expense
     """What takes so long."""
     facts: PodFacts | None = None
-    """The pod's facts: plugins keep on them what the next turn goes on from."""
+    """The pod's facts, kept alive: plugins have their partial results on them."""
 
 
 class Failed(msgspec.Struct, frozen=True, gc=False):
-    """No node was found, or Reserve or Permit refused the one that was: nothing is assumed. In flight until it is
-    reported, and back in the queue then."""
+    """No node was found, or Reserve or Permit refused the one that was: nothing is assumed. The pod is in flight until
+    FailureReporter puts it back into the queue."""
 
     phase: ClassVar[Phase] = Phase.FAILED
     failure: Failure
     decision: Decision | None
-    """None if there was not even a decision, because something broke."""
+    """None if deciding raised an error."""
     victims: tuple[PlacedPod, ...] = ()
-    """The pods that are to be evicted so that there will be a node."""
+    """The pods to evict."""
     is_requeued: bool = False
     """Whether the pod is back in the queue already, with all of its group."""
 
@@ -127,15 +127,14 @@ class WaitingOnPermit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Assumed(msgspec.Struct, frozen=True, gc=False):
-    """The pod is assumed on its node, all is reserved, and all plugins permit it: it is to be bound."""
+    """The pod is assumed on its node, and Reserve and Permit plugins have agreed: it is to be bound."""
 
     phase: ClassVar[Phase] = Phase.ASSUMED
     decision: Decision
 
 
 class Denied(msgspec.Struct, frozen=True, gc=False):
-    """The pod is assumed and will not be bound: Permit was denied, or binding failed. What was reserved is yet to be
-    given back."""
+    """The pod is assumed and will not be bound: Permit was denied, or binding failed. It is yet to be unreserved."""
 
     phase: ClassVar[Phase] = Phase.DENIED
     failure: Failure
@@ -151,14 +150,14 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     failure: Failure | None = None
     victims: tuple[PlacedPod, ...] = ()
     evicted: bool = False
-    """Whether all victims are on their way out."""
+    """Whether the API server accepted all evictions."""
 
 
 POPPED = Popped()
 
 AttemptState: TypeAlias = Popped | Asking | Paused | Failed | WaitingOnPermit | Assumed | Denied | Done
 
-# Tuples, not unions: those would be made anew each time that a listener asks.
+# Tuples, because unions would be made anew each time that a listener reads a property.
 _UNDECIDED = (Popped, Asking, Paused)
 _ASSUMED = (WaitingOnPermit, Assumed, Denied)
 _MAY_HAVE_FAILED = (Failed, Denied, Done)
@@ -178,15 +177,15 @@ class Attempt:
     answers: ExtenderAnswers | None = None
     """What extenders answer; None if no extender is interested in the pod."""
     number: int = 0
-    """Counts the attempts of a scheduler. A pod may get its next one while the last is still being written."""
+    """Counts the attempts of a scheduler. The next attempt at a pod may begin while the last one still writes."""
     spent: float = 0.0
-    """Seconds that deciding has taken, if it has taken long."""
+    """Seconds that deciding has taken in earlier turns."""
     ran_out: Expense | None = None
-    """What the decision was given up for, since it took too long."""
+    """Why the engine gave up the decision, which took too long."""
 
     @property
     def attempts(self) -> Sequence[Attempt]:
-        """The attempts at pods that are decided at once: this one. See GroupAttempt."""
+        """The attempts that `Scheduler.decide` decides at once: this one. See GroupAttempt."""
         return (self,)
 
     @property
@@ -213,7 +212,7 @@ class Attempt:
 
     @property
     def node(self) -> str:
-        """Where the pod is or was assumed; empty if it was not, or not for good."""
+        """Where the pod is or was assumed; empty if no binding began."""
         state = self.state
         if isinstance(state, _ASSUMED):
             return state.decision.node

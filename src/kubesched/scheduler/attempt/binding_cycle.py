@@ -1,4 +1,4 @@
-"""The binding cycle: what plugins do before and after a pod is bound to the node where it was assumed."""
+"""The binding cycle: PreBind, Bind and PostBind plugins for a pod on the node where it is assumed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class BindingCycle:
-    """PreBind, Bind, PostBind for one pod. If that fails, the pod never was on its node."""
+    """PreBind, Bind, PostBind for one pod, and undoing its assumption if that fails."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class BindingCycle:
         profiles: dict[str, Profile],
         give_back: Callable[[Decision], None],
         pre_binding: PreBinding,
-        extenders: Sequence[Extender] = (),
+        extenders: Sequence[Extender],
     ) -> None:
         self.extenders = extenders
         self._state = state
@@ -55,7 +55,7 @@ class BindingCycle:
         self.pre_binding = pre_binding
 
     async def run(self, pod: Pod, decision: Decision) -> Failure | None:
-        """None once the pod is bound. If that fails, it is still to be taken back."""
+        """None once the pod is bound. After a failure call `take_back`."""
         cycle = decision.cycle
         cycle.start_lap()
         try:
@@ -84,37 +84,37 @@ class BindingCycle:
     async def take_back(self, decision: Decision) -> Pod | None:
         """Unreserve and forget. The pod as it was assumed; None if it was bound meanwhile.
 
-        What was written is taken back before the pod is forgotten: until then it is not tried again.
+        Deferred writes of plugins come before the pod is forgotten: until then it is not tried again.
         """
         self._give_back(decision)
         await self.run_deferred(decision)
         placed = self._state.placed(decision.pod)
-        if placed is None:  # deleted meanwhile, but what plugins had set aside for it is free only now
+        if placed is None:  # deleted meanwhile, but its reservations are free only now
             return replace(decision.pod, spec=replace(decision.pod.spec, node_name=decision.node))
         self._state.forget(decision.pod)
         return placed.pod if placed.assumed else None
 
     def announce(self, pod: Pod | None, concerns: Callable[[QueuedEntity], bool] | None = None) -> None:
-        """What the pod held is free again, which may help others."""
+        """Wake pods that the room of this one may help."""
         if pod is not None:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETED, Change(old=pod), concerns)
 
     def _pre_flight(self, decision: Decision) -> tuple[list[PreBindPlugin], Status | None]:
-        """The plugins that have something to do for the pod, in the configured order; or what is wrong with one."""
+        """The plugins that have something to do for the pod, in the configured order; or the error of one."""
         pod, cycle, node_name = decision.pod, decision.cycle, decision.node
         plugins = []
-        failed = None
+        failure = None
         for plugin in self._pre_bind_plugins[decision.profile]:
             status = cycle.ask(plugin.name, "PreBindPreFlight", plugin.pre_bind_pre_flight, cycle, pod, node_name)
             if status is None:
                 plugins.append(plugin)
             elif status is not SKIP and status.code is not Code.SKIP:
-                failed = error(f'running PreBindPreFlight "{plugin.name}": {status.message}').by(plugin.name)
+                failure = error(f'running PreBindPreFlight "{plugin.name}": {status.message}').by(plugin.name)
                 plugins = []
                 break
         if self._nominates_expected_node:
-            cycle.lap("PreBindPreFlight", failed or (None if plugins else SKIP))
-        return plugins, failed
+            cycle.lap("PreBindPreFlight", failure or (None if plugins else SKIP))
+        return plugins, failure
 
     async def _pre_bind_unless_stopped(self, plugins: list[PreBindPlugin], decision: Decision) -> Status | None:
         """Run PreBind plugins. A preemptor may stop them: then the pod fails as if a plugin had rejected it."""
@@ -148,11 +148,11 @@ class BindingCycle:
         return status
 
     async def run_deferred(self, decision: Decision) -> None:
-        """What plugins left to be written because the attempt failed."""
-        work, decision.cycle.deferred = decision.cycle.deferred, ()
-        for each in work:
+        """Carry out the writes that plugins deferred until the attempt failed."""
+        deferred, decision.cycle.deferred = decision.cycle.deferred, ()
+        for work in deferred:
             try:
-                status = await each()
+                status = await work()
             except Exception:  # of a plugin; the pod must go back to the queue all the same
                 log.exception("deferred cleanup of a plugin failed for pod %s", decision.pod.key)
                 continue
@@ -185,7 +185,7 @@ class BindingCycle:
 
 
 def _refusal(point: str, plugin: Plugin, status: Status) -> Status:
-    """What a plugin said when it would not go on: a rejection as it is, an error with the plugin's name."""
+    """The status of a plugin that ended the binding: a rejection as it is, an error with the plugin's name."""
     if status.is_rejection:
         return status.by(plugin.name)
     return error(f'running {point} plugin "{plugin.name}": {status.message}').by(plugin.name)
@@ -201,13 +201,13 @@ class PreBindWork:
 
 
 class PreBinding:
-    """The work that is under way. Without an event loop there is none, for nothing takes any time then."""
+    """The PreBind plugins at work, by pod. Without an event loop there are none, for nothing takes time then."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, PreBindWork] = {}
 
     def begin(self, pod: Pod, plugin: str) -> None:
-        """In the task that does it: a plugin is about to do something that may take a while."""
+        """A plugin is about to do something that may take a while, in the current task."""
         task, work = _current_task(), self._under_way.get(pod.identity)
         if work is not None:
             work.plugin = plugin
@@ -215,7 +215,7 @@ class PreBinding:
             self._under_way[pod.identity] = PreBindWork(task, plugin)
 
     def stop(self, pod: Pod, reason: str) -> bool:
-        """Break off the work for a pod; whether there is any."""
+        """Cancel the work for a pod; whether there is any."""
         work = self._under_way.get(pod.identity)
         if work is None:
             return False
@@ -225,7 +225,7 @@ class PreBinding:
         return True
 
     def end(self, pod: Pod) -> PreBindWork | None:
-        """In the same task: the work is over. It is returned if it was stopped."""
+        """The work is over, in the same task. It is returned if it was stopped."""
         work = self._under_way.pop(pod.identity, None)
         if work is None or not work.stopped:
             return None

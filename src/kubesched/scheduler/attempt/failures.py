@@ -1,4 +1,4 @@
-"""A failed attempt: the pod goes back to the queue, and its status and an event say why."""
+"""Failed attempts: the reporter requeues the pod, and writes its condition and an Event."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import histogram
-from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.scheduler.attempt.attempt import Failure
@@ -30,16 +29,16 @@ class FailureReporter:
         queue: SchedulingQueue,
         find: Callable[[str], Pod | None],
         client: ClusterClient,
-        classes: UnschedulableClasses | None = None,
+        classes: UnschedulableClasses | None,
     ) -> None:
-        """With `classes`, of equal pods that fail again only one is reported each second."""
+        """With `classes`, only one of equal pods that fail again is reported each second."""
         self._queue = queue
         self._find = find
         self._client = client
         self._classes = classes
 
     async def report(self, queued: QueuedPod, failure: Failure) -> None:
-        """Requeue the pod, and write event and condition unless they would repeat what an equal pod's just said."""
+        """Requeue the pod, and write Event and condition, unless those of an equal pod were just written."""
         if self._requeue(queued, failure) and not self._is_redundant(queued.pod, failure):
             await self.tell(queued.pod, failure)
 
@@ -61,7 +60,7 @@ class FailureReporter:
             if latest is not None and not latest.spec.node_name:
                 if latest.identity != queued.identity:
                     self._queue.nominate(queued.pod, "")
-                    return False  # deleted and made anew: another pod, with a life of its own
+                    return False  # deleted and recreated: another pod, with attempts of its own
                 queued.pod = latest
                 self._queue.add_unschedulable(queued)
             self._queue.nominate(queued.pod, failure.nominated)
@@ -70,7 +69,7 @@ class FailureReporter:
         return True
 
     async def tell(self, pod: Pod, failure: Failure) -> None:
-        """An event and the condition, for a pod that is back in the queue."""
+        """Write the Event and the condition of a pod that is back in the queue."""
         note = _shorten(failure.message)
         self._client.record_event(
             pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
@@ -78,23 +77,23 @@ class FailureReporter:
         reason = "Unschedulable" if failure.is_rejection else "SchedulerError"
         condition = PodCondition(type="PodScheduled", status="False", reason=reason, message=failure.message)
         nominated = failure.nominated if failure.nominated != pod.status.nominated_node_name else None
-        known = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
-        if known == condition and nominated is None:
+        earlier = next((known for known in pod.status.conditions if known.type == "PodScheduled"), None)
+        if earlier == condition and nominated is None:
             return
         try:
             await self._client.patch_pod_status(pod, condition=condition, nominated_node_name=nominated)
         except ClientError:
-            return  # the next attempt will say it again
+            return  # the next attempt writes it again
         except Exception:
             log.exception("the status of pod %s could not be written", pod.key)
 
 
 def _shorten(message: str) -> str:
-    """What an event has room for, which the API server counts in bytes."""
-    written = message.encode()
-    if len(written) <= _LONGEST_NOTE:
+    """The part of a message that fits into the note of an Event, which the API server measures in bytes."""
+    encoded = message.encode()
+    if len(encoded) <= _LONGEST_NOTE:
         return message
-    return written[: _LONGEST_NOTE - 4].decode(errors="ignore") + " ..."
+    return encoded[: _LONGEST_NOTE - 4].decode(errors="ignore") + " ..."
 
 
 def failure_of(decision: Decision, *, rejects_alike: Callable[[Set[str]], bool] = lambda rejectors: False) -> Failure:
@@ -106,8 +105,7 @@ def failure_of(decision: Decision, *, rejects_alike: Callable[[Set[str]], bool] 
     if diagnosis is None:
         return Failure(unresolvable(decision.message), decision.message)  # there are no nodes at all
     result = decision.post_filter
-    asked = decision.post_filter_status is not None or result is not None
-    nominated = (result.nominated if result is not None else None) if asked else ""
+    nominated = result.nominated if result is not None else None if decision.post_filter_status is not None else ""
     rejectors = diagnosis.unschedulable_plugins | (frozenset() if result is None else result.rejectors)
     return Failure(
         Status(Code.UNSCHEDULABLE),
@@ -117,12 +115,6 @@ def failure_of(decision: Decision, *, rejects_alike: Callable[[Set[str]], bool] 
         set(diagnosis.pending_plugins),
         is_unschedulable_class=EXTENDER not in rejectors and rejects_alike(rejectors),
     )
-
-
-def breakdown(failure: Exception) -> Failure:
-    """The failure of an attempt in which a plugin raised an exception."""
-    message = describe(failure)
-    return Failure(error(message), message)
 
 
 def rejection(status: Status) -> Failure:

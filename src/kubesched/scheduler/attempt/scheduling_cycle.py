@@ -1,4 +1,4 @@
-"""The scheduling cycle: a node is found for a pod and all is reserved there; only the cache changes, nothing waits."""
+"""The scheduling cycle: the decision, Reserve and Permit for a pod; only the cache changes, and nothing waits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from kubesched.framework.budget import TurnOverError
 from kubesched.framework.cycle import PODS_TO_ACTIVATE
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
+from kubesched.framework.errors import describe
 from kubesched.framework.extender import AnswersMissingError
 from kubesched.framework.plugin import PermitPlugin, ReservePlugin
 from kubesched.framework.profile import Profile
@@ -27,7 +28,7 @@ from kubesched.scheduler.attempt.attempt import (
     Paused,
     WaitingOnPermit,
 )
-from kubesched.scheduler.attempt.failures import breakdown, denial, failure_of, rejection
+from kubesched.scheduler.attempt.failures import denial, failure_of, rejection
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.write_counting import WriteCounter
 from kubesched.state.cluster import ClusterState
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 
 WAITING = Status(Code.WAIT)
 NONZERO_SECONDS = 1e-9
-"""What a turn takes at least: a decision that has taken no time yet is a first turn."""
+"""What a turn takes at least: if a decision has taken no time, it is in its first turn."""
 
 
 class SchedulingCycle:
@@ -53,7 +54,7 @@ class SchedulingCycle:
         find: Callable[[str], Pod | None],
         evicts_first: bool,
     ) -> None:
-        """`find` has the latest version of a pod by its name.
+        """`find` looks up the latest version of a pod by its key.
 
         `evicts_first` if victims are evicted before their preemptor goes back to the queue; until then no pod is tried.
         """
@@ -71,9 +72,9 @@ class SchedulingCycle:
         """Attempts that wait for a Permit plugin, by the identity of their pod."""
 
     def decide(self, attempt: Attempt) -> Asking | Paused | Failed | WaitingOnPermit | Assumed | Done:
-        """Find a node, and assume the pod there if there is one; or find out what to ask extenders before that.
+        """Find a node, and assume the pod there if there is one.
 
-        Or pause, if that takes long: then `decide` is to be called again.
+        After Asking (extenders) or Paused (it takes long) call `decide` again.
         """
         pod = attempt.queued.pod
         decision: Decision | None = None
@@ -93,21 +94,25 @@ class SchedulingCycle:
             return self._assume(attempt, decision)
         except AnswersMissingError as missing:
             return Asking(missing.questions)
-        except TurnOverError as over:
+        except TurnOverError as turn_over:
             attempt.spent = max(self._engine.budget.spent, NONZERO_SECONDS)
-            return Paused(over.expense, self._state.facts(pod))
+            return Paused(turn_over.expense, self._state.facts(pod))
         except Exception as failure:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self._state.placed(pod)
             if decision is not None and placed is not None and placed.assumed:
                 self.reserving.forget(decision)
-            return Failed(breakdown(failure), decision)
+            text = describe(failure)
+            return Failed(Failure(error(text), text), decision)
 
     def _assume(self, attempt: Attempt, decision: Decision) -> Failed | WaitingOnPermit | Assumed:
         rejected = self.reserving.assume_and_reserve(decision)
         timeouts: dict[str, float] = {}
         if rejected is None:
-            rejected = self._permit(decision, timeouts)
+            rejected = self.ask_to_permit(decision, timeouts)
+            decision.cycle.lap("Permit", WAITING if timeouts and rejected is None else rejected)
+            if rejected is not None:
+                self.reserving.forget(decision)
         if rejected is not None:
             return Failed(rejection(rejected), decision)
         return self.proceed(attempt, decision, timeouts)
@@ -125,7 +130,7 @@ class SchedulingCycle:
 
     def settled(self) -> list[Attempt]:
         """Attempts that waited for a Permit plugin and need not any longer."""
-        over = []
+        settled = []
         for waiting in self.waiting.settled():
             attempt, decision = self._permitting.pop(waiting.pod.identity)
             if waiting.refusal is None:
@@ -133,11 +138,11 @@ class SchedulingCycle:
                 self.queue.done(waiting.pod)
             else:
                 attempt.state = Denied(denial(waiting.refusal), decision)
-            over.append(attempt)
-        return over
+            settled.append(attempt)
+        return settled
 
     def is_to_be_skipped(self, pod: Pod, latest: Pod | None) -> bool:
-        """`latest` is the pod after extenders were asked about it, or other pods had their turn."""
+        """Whether the pod needs no attempt any more. `latest` is the pod as it is after a wait."""
         if not self._engine.knows(pod.spec.scheduler_name) or latest is None:
             return True
         if latest is not pod and latest.identity != pod.identity:
@@ -151,16 +156,8 @@ class SchedulingCycle:
         placed = self._state.placed(pod)
         return placed is not None and placed.assumed
 
-    def _permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
-        """Ask Permit plugins. None if none refuses; `timeouts` has the seconds of each that asks to wait."""
-        rejected = self.ask_to_permit(decision, timeouts)
-        decision.cycle.lap("Permit", WAITING if timeouts and rejected is None else rejected)
-        if rejected is not None:
-            self.reserving.forget(decision)
-        return rejected
-
     def ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
-        """As `_permit`, but a rejected pod stays assumed."""
+        """Ask Permit plugins. None if none refuses; `timeouts` gets the seconds of each that asks to wait."""
         cycle = decision.cycle
         for plugin in self._permit_plugins[decision.profile]:
             status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
@@ -180,9 +177,9 @@ class SchedulingCycle:
             self.queue.activate(pods.pop(next(iter(pods))))
 
     def _begin_preemption(self, decision: Decision, failure: Failure) -> tuple[PlacedPod, ...]:
-        """The victims, if there are any. From here on the pod is held back until they are on their way out.
+        """The victims, if there are any. From now on the pod is held back until their evictions have ended.
 
-        If the preemption is refused, there are none, and the failure says so.
+        If the preemption refuses to evict them, there are none, and the failure says so.
         """
         result = decision.post_filter
         if result is None or not result.nominated:
@@ -205,7 +202,7 @@ class Reserving:
         self._reserve_plugins = {name: profile.at("reserve", ReservePlugin) for name, profile in profiles.items()}
 
     def assume_and_reserve(self, decision: Decision) -> Status | None:
-        """None if the pod is assumed and everything is set aside for it; else nothing is."""
+        """Assume the pod and ask Reserve plugins. A status if one refuses: then the pod is forgotten again."""
         pod, cycle = decision.pod, decision.cycle
         if self._state.placed(pod) is not None:  # another scheduler was faster
             return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
@@ -223,7 +220,7 @@ class Reserving:
         return rejected
 
     def forget(self, decision: Decision) -> None:
-        """Give everything back and forget the assumption."""
+        """Unreserve, and forget the assumption."""
         self.unreserve(decision)
         self._state.forget(decision.pod)
 
@@ -232,6 +229,6 @@ class Reserving:
         for plugin in reversed(self._reserve_plugins[decision.profile]):
             try:
                 plugin.unreserve(decision.cycle, decision.pod, decision.node)
-            except Exception:  # the others must still give back theirs, and the pod its place
+            except Exception:  # the other plugins must still be called, and the pod be forgotten
                 log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
         decision.cycle.lap("Unreserve")

@@ -1,6 +1,6 @@
 """Attempts that cannot be decided at once: some wait for extenders, some take long and go on turn by turn.
 
-Extenders are asked side by side, and the outcomes come in the order of the queue.
+Extenders answer about several pods at a time, and the pods are decided in the order of the queue.
 """
 
 from __future__ import annotations
@@ -60,19 +60,17 @@ class ExtenderTurns:
     def ready(self) -> EntityAttempt | None:
         """An attempt to be decided now, or to look ahead."""
         for place, turn in enumerate(self._turns):
-            answers = turn.attempt.extender_answers
-            for each in answers:
-                each.looks_ahead = place > 0
+            for answers in turn.attempt.extender_answers:
+                answers.looks_ahead = place > 0
             if isinstance(turn.attempt.state, Paused):
-                continue  # it is taken up again by itself
-            if turn.asking is None and (
-                place == 0 or (not turn.asked_all and all(each.may_look_ahead for each in answers))
-            ):
+                continue  # PausedAttempts has it
+            may_look_ahead = all(answers.may_look_ahead for answers in turn.attempt.extender_answers)
+            if turn.asking is None and (place == 0 or (may_look_ahead and not turn.asked_all)):
                 return turn.attempt
         return None
 
     def ask(self, attempt: EntityAttempt, questions: Sequence[ExtenderQuestion[Any, Any]]) -> None:
-        """Ask what is open. Without a question the attempt waits for its turn."""
+        """Ask these questions. Without any the attempt waits for its turn."""
         turn = self._turn_of(attempt)
         turn.asked_all = not questions
         if questions:
@@ -105,14 +103,14 @@ async def answer(questions: Sequence[ExtenderQuestion[Any, Any]]) -> None:
 async def _ask(question: ExtenderQuestion[Any, Any]) -> None:
     try:
         await question.ask()
-    except Exception as error:  # an extender that breaks must not take the pod with it, let alone the scheduler
+    except Exception as error:  # a broken extender must not stop the scheduler
         log.exception("an extender broke")
         question.fail(ExtenderError(describe(error)))
 
 
 class PausedAttempts:
-    """In the order in which they paused. After each of their turns other pods get as long, if there are any: together
-    they take half of the time at most."""
+    """Paused attempts, in order. After each of their turns other pods get as long, if any wait: paused attempts take
+    half of the time at most."""
 
     def __init__(self) -> None:
         self._attempts: deque[EntityAttempt] = deque()

@@ -9,7 +9,7 @@ from kubesched.scheduler.attempt.attempt import Attempt
 
 
 def reason(attempt: Attempt) -> str:
-    """Why the pod went where it did, or nowhere. Of an attempt that is over and was not skipped."""
+    """Why the pod went to its node, or to none. Of an attempt that is over and was not skipped."""
     decision, failure = attempt.decision, attempt.failure
     if failure is not None and attempt.victims:
         victims = ", ".join(sorted(victim.pod.key for victim in attempt.victims))
@@ -22,7 +22,7 @@ def reason(attempt: Attempt) -> str:
 
 
 class Placing(NamedTuple):
-    """What there is to say of a decision that found a node."""
+    """The facts about a decision that found a node."""
 
     nominated: str
     evaluated: int

@@ -18,19 +18,19 @@ _TRIES = 5
 
 
 class GroupConditions:
-    """Writes what became of groups to their status. A failure is logged: the next attempt will say it again."""
+    """Writes the condition of groups to their status. A failure is logged: the next attempt writes it again."""
 
     def __init__(
         self, client: ClusterClient, find: Callable[[PodGroup], PodGroup | None], now: Callable[[], float]
     ) -> None:
-        """`find` has the latest version of a group; `now` is the time of day, in seconds since 1970."""
+        """`find` looks up the latest version of a group; `now` is the time of day, in seconds since 1970."""
         self._client = client
         self._find = find
         self._now = now
 
     async def write(self, group: PodGroup, status: Status | None) -> None:
         if not group.is_native:
-            return  # it has conditions of its own, which its controller writes
+            return  # a group of an alias: its controller writes its own conditions
         for _ in range(_TRIES):
             latest = self._find(group)
             conditions = None if latest is None else self._conditions(latest, status)
@@ -49,24 +49,24 @@ class GroupConditions:
             return
 
     def _conditions(self, group: PodGroup, status: Status | None) -> list[dict[str, Any]] | None:
-        """All conditions as they should be; None if they are so already, or the group was scheduled once."""
+        """All conditions with the new one; None if nothing changes, or the group was scheduled once."""
         name = "PodGroupScheduled" if group.is_alpha else "PodGroupInitiallyScheduled"
-        known = next((condition for condition in group.status.conditions if condition.type == name), None)
-        if known is not None and known.status == "True":
+        earlier = next((known for known in group.status.conditions if known.type == name), None)
+        if earlier is not None and earlier.status == "True":
             return None
         reason = "Scheduled" if status is None else "Unschedulable" if status.is_rejection else "SchedulerError"
-        wanted = PodGroupCondition(
+        condition = PodGroupCondition(
             type=name,
             status="True" if status is None else "False",
             reason=reason,
             message="" if status is None else status.message,
             observed_generation=group.metadata.generation,
         )
-        is_same = known is not None and known.status == wanted.status
+        is_same = earlier is not None and earlier.status == condition.status
         stamp = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        since = known.last_transition_time if known is not None and is_same else stamp
-        wanted = msgspec.structs.replace(wanted, last_transition_time=since)
-        if wanted == known:
+        since = earlier.last_transition_time if earlier is not None and is_same else stamp
+        condition = msgspec.structs.replace(condition, last_transition_time=since)
+        if condition == earlier:
             return None
-        others = [condition for condition in group.status.conditions if condition.type != name]
-        return [msgspec.to_builtins(each) | {"message": each.message} for each in (*others, wanted)]
+        others = [other for other in group.status.conditions if other.type != name]
+        return [msgspec.to_builtins(written) | {"message": written.message} for written in (*others, condition)]

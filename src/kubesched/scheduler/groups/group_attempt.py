@@ -1,8 +1,8 @@
-"""One attempt at a pod group: an attempt for each of its pods, which are decided together, and what came of it.
+"""One attempt at a pod group: an attempt for each of its pods, which GroupCycle decides together.
 
     Popped ──► Asking (extenders), Paused ──► GroupDecided ──► (its condition is written)
 
-With GroupDecided, each attempt at a pod has a state of its own, and is carried out as any other.
+With GroupDecided, each attempt at a pod has a state of its own, and `Scheduler.finish` finishes it as any other.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class GroupAttempt:
     draws: list[int] = field(default_factory=list)
     """The draws among equally good nodes, in order."""
     spent: float = 0.0
-    """Seconds that deciding has taken in earlier turns, if it has taken long."""
+    """Seconds that deciding has taken in earlier turns."""
     seconds: float = 0.0
     """How long deciding took, if it was measured."""
     left_out: list[Attempt] = field(default_factory=list, init=False)
@@ -70,7 +70,7 @@ class GroupAttempt:
         return [attempt.answers for attempt in self.attempts if attempt.answers is not None]
 
     def open_attempts(self) -> list[Attempt]:
-        """The attempts that are to be decided: all that were not left out, in this turn or an earlier one."""
+        """The attempts to decide: all but those left out in this turn or an earlier one."""
         return [attempt for attempt in self.attempts if attempt not in self.left_out]
 
 
@@ -79,7 +79,7 @@ EntityAttempt: TypeAlias = Attempt | GroupAttempt
 
 
 class NotedDraws:
-    """Draws as it is told to, and notes what was drawn while a group is being decided: that is part of a recording."""
+    """Draws, and notes the draws while a group is being decided, for recordings."""
 
     def __init__(self, draw: Callable[[int], int]) -> None:
         self._draw = draw
@@ -95,7 +95,7 @@ class NotedDraws:
         return drawn
 
     def begin(self, again: Iterable[int] = ()) -> list[int]:
-        """From now on draws are noted, in this list. Those of an earlier turn are made `again`, as far as they fit."""
+        """Note draws in the returned list from now on. Draws of an earlier turn are repeated, as far as they fit."""
         self._noted, self._again = [], deque(again)
         return self._noted
 

@@ -47,7 +47,7 @@ class GroupCycle:
         draws: NotedDraws,
         conditions: GroupConditions,
     ) -> None:
-        """`find` has the latest version of a pod by its name; `draws` are those of the engine."""
+        """`find` looks up the latest version of a pod by its key; `draws` are those of the engine."""
         self._engine = engine
         self._state = engine.state
         self._queue = queue
@@ -60,9 +60,9 @@ class GroupCycle:
         }
 
     def decide(self, group_attempt: GroupAttempt) -> Asking | Paused | GroupDecided:
-        """All attempts at pods of the group get their states; or extenders have to be asked before that.
+        """Give all attempts at pods of the group their states.
 
-        Or it takes long, and has had its turn. Nothing is assumed then, and `decide` is to be called again.
+        After Asking (extenders) or Paused (it takes long) nothing is assumed: call `decide` again.
         """
         group_attempt.draws = self._draws.begin(group_attempt.draws if isinstance(group_attempt.state, Paused) else ())
         try:
@@ -90,9 +90,9 @@ class GroupCycle:
                 return self._decide(group_attempt, attempts)
         except AnswersMissingError as missing:
             return Asking(missing.questions)
-        except TurnOverError as over:
+        except TurnOverError as turn_over:
             group_attempt.spent = max(self._engine.budget.spent, NONZERO_SECONDS)
-            return Paused(over.expense)
+            return Paused(turn_over.expense)
         except Exception as failure:  # a plugin that breaks must not take pods with it, let alone the scheduler
             log.exception("the attempt at pod group %s broke", group_attempt.queued.group.key)
             group = group_of(attempts[0].queued.pod, self._state)
@@ -121,10 +121,10 @@ class GroupCycle:
         members = [
             Member(attempt.queued.pod, attempt.watch, attempt.answers, group_attempt.spent) for attempt in attempts
         ]
-        placed = profile.place(group, members)
-        if placed.status is None:
-            return self._permit(group_attempt, attempts, group, profile, placed)
-        return self._reject(group_attempt, attempts, group, profile, placed)
+        placing = profile.place(group, members)
+        if placing.status is None:
+            return self._permit(group_attempt, attempts, group, profile, placing)
+        return self._reject(group_attempt, attempts, group, profile, placing)
 
     # -- feasible -----------------------------------------------------------------------------------------------------
 
@@ -134,31 +134,31 @@ class GroupCycle:
         attempts: list[Attempt],
         group: PodGroup,
         profile: GroupProfile,
-        placed: PlacingResult,
+        placing: PlacingResult,
     ) -> GroupDecided:
         """Ask Permit plugins about each pod. If too few are left for the group, all are undone."""
         waits: dict[str, dict[str, float]] = {}
-        for decision, _ in placed.standing:
+        for decision, _ in placing.standing:
             timeouts = waits[decision.pod.identity] = {}
             status = self._cycle.ask_to_permit(decision, timeouts)
             if status is not None:
-                placed.refused[decision.pod.identity] = status
-        if placed.refused:
-            status = profile.still_feasible(group, placed)
+                placing.refused[decision.pod.identity] = status
+        if placing.refused:
+            status = profile.placer.without_refused(group, placing)
             if status is not None:
-                profile.placer.undo(placed)
-                placed.status = status
-                return self._submit(group_attempt, attempts, group, placed, status, None)
-            profile.placer.undo_refused(placed)
-        standing = {decision.pod.identity: decision for decision, _ in placed.standing}
+                profile.placer.undo(placing)
+                placing.status = status
+                return self._submit(group_attempt, attempts, group, placing, status, None)
+            profile.placer.undo_refused(placing)
+        standing = {decision.pod.identity: decision for decision, _ in placing.standing}
         failed: list[tuple[Attempt, Failure | None]] = []
         for attempt in attempts:
             identity = attempt.queued.identity
             if identity in standing:
                 attempt.state = self._cycle.proceed(attempt, standing[identity], waits[identity])
             else:
-                failed.append((attempt, _own_failure(attempt, placed)))
-        self._give_back(group_attempt, failed, placed, None)
+                failed.append((attempt, _own_failure(attempt, placing)))
+        self._give_back(group_attempt, failed, placing, None)
         return GroupDecided(group)
 
     # -- not feasible -------------------------------------------------------------------------------------------------
@@ -169,53 +169,53 @@ class GroupCycle:
         attempts: list[Attempt],
         group: PodGroup,
         profile: GroupProfile,
-        placed: PlacingResult,
+        placing: PlacingResult,
     ) -> GroupDecided:
-        status = placed.status
+        status = placing.status
         assert status is not None
         room: GroupPostFilterResult | None = None
-        said = status
+        outcome = status
         if status.code is Code.UNSCHEDULABLE:
             pods = [attempt.queued.pod for attempt in attempts]
             members = [Member(pod, answers=attempt.answers) for pod, attempt in zip(pods, attempts, strict=True)]
-            room, answer = profile.post_filter(group, members, placed)
+            room, answer = profile.post_filter(group, members, placing)
             if answer is not None and not answer.is_rejection:
-                said = answer
+                outcome = answer
             elif answer is not None and answer.message:
-                said = messages.with_post_filter(group, status, answer.message, helped=False)
+                outcome = messages.with_post_filter(group, status, answer.message, helped=False)
             elif room is not None:
-                said = messages.with_post_filter(group, status, room.message, helped=True)
-        return self._submit(group_attempt, attempts, group, placed, said, room)
+                outcome = messages.with_post_filter(group, status, room.message, helped=True)
+        return self._submit(group_attempt, attempts, group, placing, outcome, room)
 
     def _submit(
         self,
         group_attempt: GroupAttempt,
         attempts: list[Attempt],
         group: PodGroup,
-        placed: PlacingResult,
-        said: Status,
+        placing: PlacingResult,
+        outcome: Status,
         room: GroupPostFilterResult | None,
     ) -> GroupDecided:
-        """Every pod goes back to the queue, with a reason of its own if it has one."""
-        fitting = {decision.pod.identity for decision in placed.fitting}
+        """Put every pod back into the queue, with its own failure if it has one."""
+        fitting = {decision.pod.identity for decision in placing.fitting}
         reasons = []
         for attempt in attempts:
             identity = attempt.queued.identity
-            if not said.is_rejection:
-                failure = _own_failure(attempt, placed)
+            if not outcome.is_rejection:
+                failure = _own_failure(attempt, placing)
                 if failure is None or failure.is_rejection:
-                    failure = Failure(said, said.message)
-            elif identity in fitting and identity not in placed.refused:
-                words = messages.fits_in_vain if room is None else messages.fits_later
-                failure = Failure(Status(Code.UNSCHEDULABLE), words(group, said))
+                    failure = Failure(outcome, outcome.message)
+            elif identity in fitting and identity not in placing.refused:
+                message = messages.fits_in_vain if room is None else messages.fits_later
+                failure = Failure(Status(Code.UNSCHEDULABLE), message(group, outcome))
             else:
-                assert placed.status is not None
-                failure = _own_failure(attempt, placed) or Failure(placed.status, placed.status.message)
+                assert placing.status is not None
+                failure = _own_failure(attempt, placing) or Failure(placing.status, placing.status.message)
             if room is not None:
                 failure.nominated = room.nominations.get(identity, "")
             reasons.append((attempt, failure))
-        self._give_back(group_attempt, reasons, placed, said, None if room is None else room.room)
-        return GroupDecided(group, said, waits_for_preemption=room is not None)
+        self._give_back(group_attempt, reasons, placing, outcome, None if room is None else room.room)
+        return GroupDecided(group, outcome, waits_for_preemption=room is not None)
 
     def _fail_all(
         self, group_attempt: GroupAttempt, attempts: list[Attempt], group: PodGroup | None, status: Status
@@ -232,7 +232,7 @@ class GroupCycle:
         self,
         group_attempt: GroupAttempt,
         failed: Sequence[tuple[Attempt, Failure | None]],
-        placed: PlacingResult,
+        placing: PlacingResult,
         status: Status | None,
         room: PostFilterResult | None = None,
     ) -> None:
@@ -242,7 +242,7 @@ class GroupCycle:
         self._queue.attempted(group_attempt.queued, [attempt.queued for attempt, _ in failed], status)
         for attempt, failure in failed:
             assert failure is not None
-            decision = placed.decisions.get(attempt.queued.identity)
+            decision = placing.decisions.get(attempt.queued.identity)
             victims: tuple[PlacedPod, ...] = ()
             if room is not None and decision is not None:
                 decision.post_filter, victims, room = room, tuple(room.victims), None
@@ -250,10 +250,10 @@ class GroupCycle:
             attempt.state = Failed(failure, decision, victims, is_requeued=True)
 
 
-def _own_failure(attempt: Attempt, placed: PlacingResult) -> Failure | None:
-    """Why the pod itself found no node; None if it was not even looked at."""
+def _own_failure(attempt: Attempt, placing: PlacingResult) -> Failure | None:
+    """Why the pod itself found no node; None if it was not tried."""
     identity = attempt.queued.identity
-    if identity in placed.refused:
-        return rejection(placed.refused[identity])
-    decision: Decision | None = placed.decisions.get(identity)
+    if identity in placing.refused:
+        return rejection(placing.refused[identity])
+    decision: Decision | None = placing.decisions.get(identity)
     return None if decision is None or decision.node else failure_of(decision)

@@ -3,7 +3,7 @@
     added ──► incomplete ──(its PodGroup is seen)──► member of a group that is active, backs off, or is gated
 
 A group is gated as long as one of its members is. After an attempt it comes back with the members that failed, and
-those that came meanwhile: it is active again at once if the others found their nodes, and backs off if not.
+those that were added meanwhile: it is active again at once if the others found nodes, and backs off if not.
 """
 
 from __future__ import annotations
@@ -16,11 +16,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.framework.groups import group_of, group_priority
 from kubesched.framework.status import Status
-from kubesched.scheduler.cluster_events import (
-    ATTEMPT_FAILED,
-    FORCED,
-    pod_events,
-)
+from kubesched.scheduler.cluster_events import ATTEMPT_FAILED, FORCED, pod_events
 from kubesched.scheduler.groups.queued_group import QueuedPodGroup
 from kubesched.scheduler.queue.hints import QueueingStrategy
 from kubesched.scheduler.queue.queued_pod import QueuedPod
@@ -30,17 +26,17 @@ from kubesched.scheduler.queue.scheduling_queue import UNSCHEDULABLE, Scheduling
 class GroupQueue(SchedulingQueue):
     """All pending pods, those of groups by their groups."""
 
-    def __init__(self, *about: Any, **more: Any) -> None:
-        super().__init__(*about, **more)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._groups: dict[str, QueuedPodGroup] = {}
         """All groups with pending pods, by the key of their PodGroup; also those in flight."""
         self._incomplete: dict[str, dict[str, QueuedPod]] = {}
-        """Pods whose PodGroup is not known, by the key of the group and their own. No gate is asked about them."""
+        """Pods without a PodGroup in the state, by the key of the group and their own. No gate is asked about them."""
 
     def places(self) -> dict[str, tuple[Collection[QueuedPod], ...]]:
-        """Pods, not groups: that is what is counted."""
-        of_name = {name: tuple(map(list, places)) for name, places in super().places().items()}
-        return {**of_name, "unschedulable": (*of_name["unschedulable"], self.incomplete())}
+        """Pods, not groups, because metrics count pods."""
+        by_name = {name: tuple(map(list, places)) for name, places in super().places().items()}
+        return {**by_name, "unschedulable": (*by_name["unschedulable"], self.incomplete())}
 
     def incomplete(self) -> list[QueuedPod]:
         """Pods that wait for their PodGroup to be made."""
@@ -100,7 +96,7 @@ class GroupQueue(SchedulingQueue):
             super().delete(pod)
             return
         self._state.nominated.remove(pod)
-        self._make_complete(key, pod.key)
+        self._remove_incomplete(key, pod.key)
         group = self._groups.get(key)
         if group is None or group.remove(pod.key) is None or group.is_in_flight:
             return
@@ -112,7 +108,7 @@ class GroupQueue(SchedulingQueue):
             self._reorder(group)
 
     def group_changed(self, change: Change[PodGroup]) -> None:
-        """A PodGroup appeared, changed or went: to be called when the state knows of it."""
+        """A PodGroup appeared, changed or went, and the state has the change."""
         key = change.obj.key
         group = self._groups.get(key)
         if change.new is None:
@@ -129,7 +125,7 @@ class GroupQueue(SchedulingQueue):
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def attempted(self, group: QueuedPodGroup, failed: Iterable[QueuedPod], status: Status | None) -> None:
-        """The attempt at a group is over: these members are pending still. Without a status it was a success."""
+        """The attempt at a group is over: `failed` members are still pending. Without a status it was a success."""
         group.is_in_flight = False
         came_meanwhile = bool(group.members)
         for member in failed:
@@ -167,7 +163,7 @@ class GroupQueue(SchedulingQueue):
         return super().backoff_until(queued) if group is None else self._waits.until(group)
 
     def add_unschedulable(self, queued: QueuedPod) -> None:
-        """A pod that was to be bound comes back by itself, and joins its group."""
+        """Requeue a pod whose binding failed: it joins its group."""
         key = group_key(queued.pod)
         if not key:
             super().add_unschedulable(queued)
@@ -219,7 +215,7 @@ class GroupQueue(SchedulingQueue):
         self.nominate(member.pod, None)
 
     def _on_join(self, group: QueuedPodGroup, member: QueuedPod, label: str) -> None:
-        """A newcomer that is gated holds the whole group back; the event of its coming may wake a group that is."""
+        """A gated new member gates the whole group; otherwise the group may have to move within its place."""
         if group.key in self._unschedulable:
             self._unschedulable.put(group)
             return
@@ -230,19 +226,19 @@ class GroupQueue(SchedulingQueue):
             self._reorder(group)
 
     def _reorder(self, group: QueuedPodGroup) -> None:
-        """A member came or changed: find the place of the group among other entities again."""
+        """Sort the group among other entities again, after a member came or changed."""
         for place in (self._active, self._backoff, self._errors, self._unschedulable):
             if group.key in place:
                 place.put(group)
 
     def _take_apart(self, group: QueuedPodGroup) -> None:
-        """Its PodGroup is gone: its pods wait for another one."""
+        """The PodGroup is gone: let its pods wait for another one."""
         if group.members:
             self._incomplete.setdefault(group.group.key, {}).update(group.members)
         self._forget(group)
 
-    def _make_complete(self, group: str, pod: str) -> None:
-        """A pod waits for its PodGroup no more. Both by key."""
+    def _remove_incomplete(self, group: str, pod: str) -> None:
+        """Remove a pod, by key, from those that wait for this PodGroup."""
         waiting = self._incomplete.get(group, {})
         if waiting.pop(pod, None) is not None and not waiting:
             del self._incomplete[group]

@@ -46,19 +46,19 @@ class PlacingResult:
     decisions: dict[str, Decision] = field(default_factory=dict)
     """By the identity of the pod. Of a pod that fits nowhere it says why."""
     refused: dict[str, Status] = field(default_factory=dict)
-    """Pods that found a node, and for which Reserve plugins could set nothing aside there."""
+    """Pods that found a node, with the status of the Reserve or Permit plugin that refused it."""
     standing: list[tuple[Decision, str]] = field(default_factory=list)
-    """The pods that are assumed, in that order, and the nodes that they had been nominated to."""
+    """The pods that are assumed, in order, and the nodes that they had been nominated to."""
     missing: list[AnswersMissingError] = field(default_factory=list)
-    """What extenders have to be asked about pods. They are all asked at once: so the others are looked at as well."""
+    """Questions to extenders about pods. They are all asked at once: so placing goes on after the first."""
     fitting: tuple[Decision, ...] = ()
     """The pods that found a node, also if that was undone."""
 
     @property
     def proposal(self) -> Proposal:
-        """What is to be compared with other placements."""
+        """The placement and its pods, to be compared with others."""
         assert self.placement is not None
-        return Proposal(self.placement, tuple(Counter(each.cycle.facts for each in self.fitting).items()))
+        return Proposal(self.placement, tuple(Counter(decision.cycle.facts for decision in self.fitting).items()))
 
 
 class GroupPlacer:
@@ -80,45 +80,45 @@ class GroupPlacer:
     def place(
         self, group: PodGroup, members: Sequence[Member], placement: CandidatePlacement | None = None
     ) -> PlacingResult:
-        """Assume the pods of the group on nodes of a placement, or of all. If the group is not feasible, none is."""
-        placed = PlacingResult(placement)
+        """Assume the pods of the group on nodes of a placement, or on all nodes; none if the group is not feasible."""
+        placing = PlacingResult(placement)
         try:
-            placed.status = self._place(group, members, placed)
+            placing.status = self._place(group, members, placing)
         except BaseException:  # extenders have to be asked, or a plugin broke
-            self.undo(placed)
+            self.undo(placing)
             raise
-        placed.fitting = tuple(decision for decision, _ in placed.standing)
-        if placed.status is not None:
-            self.undo(placed)
-        return placed
+        placing.fitting = tuple(decision for decision, _ in placing.standing)
+        if placing.status is not None:
+            self.undo(placing)
+        return placing
 
-    def _place(self, group: PodGroup, members: Sequence[Member], placed: PlacingResult) -> Status | None:
+    def _place(self, group: PodGroup, members: Sequence[Member], placing: PlacingResult) -> Status | None:
         before, remaining = len(self._state.groups.placed(group.key)), len(members)
         status = self.feasible(group, GroupProgress(before, remaining))
         if status is not None and status.code is not Code.WAIT:
             return messages.infeasible(group, status, evaluated=False) if status.is_rejection else status
         for member in members:
-            broken = self._place_one(member, placed)
+            broken = self._place_one(member, placing)
             if broken is not None:
                 return messages.broken_by(broken)
             remaining -= 1
-            if placed.missing:
+            if placing.missing:
                 continue
-            status = self.feasible(group, GroupProgress(before + len(placed.standing), remaining))
+            status = self.feasible(group, GroupProgress(before + len(placing.standing), remaining))
             if status is not None and status.code is not Code.WAIT:
                 return messages.infeasible(group, status, evaluated=True) if status.is_rejection else status
-        raise_missing(placed.missing)
+        raise_missing(placing.missing)
         if status is not None:
             return messages.infeasible(group, status, evaluated=True)
-        return None if placed.standing else unschedulable(messages.UNSCHEDULABLE)
+        return None if placing.standing else unschedulable(messages.UNSCHEDULABLE)
 
-    def _place_one(self, member: Member, placed: PlacingResult) -> Status | None:
-        """Decide on one pod, and assume it if it fits. What broke, if something did."""
+    def _place_one(self, member: Member, placing: PlacingResult) -> Status | None:
+        """Decide one pod, and assume it if it fits. The error, if there was one."""
         pod = member.pod
-        placement = placed.placement
+        placement = placing.placement
         within = None if placement is None or placement.is_all else placement.nodes
         try:
-            decision = placed.decisions[pod.identity] = self._engine.decide(
+            decision = placing.decisions[pod.identity] = self._engine.decide(
                 pod,
                 watch=member.watch,
                 find=self._find,
@@ -128,7 +128,7 @@ class GroupPlacer:
                 run_post_filter=False,
             )
         except AnswersMissingError as missing:
-            placed.missing.append(missing)
+            placing.missing.append(missing)
             return None
         if decision.outcome is Outcome.ERROR:
             assert decision.status is not None
@@ -138,58 +138,62 @@ class GroupPlacer:
         nominated = self._state.nominated.node_of(pod)
         status = self._reserving.assume_and_reserve(decision)
         if status is None:
-            placed.standing.append((decision, nominated))
+            placing.standing.append((decision, nominated))
             return None
         self._renominate(pod, nominated)
-        placed.refused[pod.identity] = status
+        placing.refused[pod.identity] = status
         return None if status.is_rejection else status
 
-    def undo(self, placed: PlacingResult) -> None:
-        """All pods are where they were before, the last one first."""
-        while placed.standing:
-            decision, nominated = placed.standing.pop()
+    def undo(self, placing: PlacingResult) -> None:
+        """Forget the assumed pods, the last one first."""
+        while placing.standing:
+            decision, nominated = placing.standing.pop()
             self._reserving.forget(decision)
             self._renominate(decision.pod, nominated)
 
-    def redo(self, placed: PlacingResult) -> None:
-        """Assume the pods once more where they stood; nothing else has changed since."""
-        for decision in placed.fitting:
+    def redo(self, placing: PlacingResult) -> None:
+        """Assume the pods again on the same nodes; nothing else has changed since."""
+        for decision in placing.fitting:
             nominated = self._state.nominated.node_of(decision.pod)
             status = self._reserving.assume_and_reserve(decision)
             if status is not None:
-                self.undo(placed)
-                placed.status = messages.broken_by(status)
+                self.undo(placing)
+                placing.status = messages.broken_by(status)
                 return
-            placed.standing.append((decision, nominated))
+            placing.standing.append((decision, nominated))
 
     def resettle(
         self,
-        placed: PlacingResult,
+        placing: PlacingResult,
         rows: Collection[int] | None,
         answers: Mapping[str, ExtenderAnswers | None],
         come: Callable[[], None],
         go: Callable[[], None],
     ) -> bool:
-        """As GroupWhatIf says. A pod that can stay where it is does not move."""
+        """See `GroupWhatIf.resettle`. A pod that can stay on its node does not move."""
         table = self._state.nodes
-        concerned = [each for each in placed.standing if rows is None or table.row_of[each[0].node] in rows]
-        if not concerned:
+        affected = [
+            (decision, nominated)
+            for decision, nominated in placing.standing
+            if rows is None or table.row_of[decision.node] in rows
+        ]
+        if not affected:
             come()
             return True
-        moved = {decision.pod.identity for decision, _ in concerned}
-        staying = [each for each in placed.standing if each[0].pod.identity not in moved]
-        self.undo(moving := PlacingResult(None, standing=list(concerned)))
+        moved = {decision.pod.identity for decision, _ in affected}
+        staying = [entry for entry in placing.standing if entry[0].pod.identity not in moved]
+        self.undo(moving := PlacingResult(None, standing=list(affected)))
         try:
             come()
-            is_settled = self._settle([decision for decision, _ in concerned], moving, placed.placement, answers)
+            is_settled = self._settle([decision for decision, _ in affected], moving, placing.placement, answers)
         except BaseException:  # extenders have to be asked, or a plugin broke
-            self._put_back(moving, concerned, go)
+            self._put_back(moving, affected, go)
             raise
         if not is_settled:
-            self._put_back(moving, concerned, go)
+            self._put_back(moving, affected, go)
             return False
-        placed.standing = staying + moving.standing
-        placed.fitting = tuple(decision for decision, _ in placed.standing)
+        placing.standing = staying + moving.standing
+        placing.fitting = tuple(decision for decision, _ in placing.standing)
         return True
 
     def _settle(
@@ -199,15 +203,15 @@ class GroupPlacer:
         placement: CandidatePlacement | None,
         answers: Mapping[str, ExtenderAnswers | None],
     ) -> bool:
-        """Whether all these pods can stay where their decisions say, or go elsewhere in the placement."""
+        """Whether all these pods can stay on the nodes of their decisions, or go elsewhere in the placement."""
         table = self._state.nodes
         for decision in decisions:
             member = Member(decision.pod, answers=answers[decision.pod.identity])
             only = np.zeros(table.size, dtype=np.bool_)
             only[table.row_of[decision.node]] = True
             before = len(moving.standing)
-            for where in (CandidatePlacement("", only), placement):
-                moving.placement = where
+            for candidate in (CandidatePlacement("", only), placement):
+                moving.placement = candidate
                 if self._place_one(member, moving) is not None or len(moving.standing) > before:
                     break
                 raise_missing(moving.missing)
@@ -216,49 +220,46 @@ class GroupPlacer:
         return True
 
     def _put_back(
-        self, moving: PlacingResult, concerned: Sequence[tuple[Decision, str]], go: Callable[[], None]
+        self, moving: PlacingResult, affected: Sequence[tuple[Decision, str]], go: Callable[[], None]
     ) -> None:
         self.undo(moving)
         go()
-        self.redo(PlacingResult(None, fitting=tuple(decision for decision, _ in concerned)))
+        self.redo(PlacingResult(None, fitting=tuple(decision for decision, _ in affected)))
 
-    def undo_refused(self, placed: PlacingResult) -> None:
+    def undo_refused(self, placing: PlacingResult) -> None:
         """Undo only the pods that a Permit plugin refused."""
         kept = []
-        for decision, nominated in placed.standing:
-            if decision.pod.identity in placed.refused:
+        for decision, nominated in placing.standing:
+            if decision.pod.identity in placing.refused:
                 self._reserving.forget(decision)
                 self._renominate(decision.pod, nominated)
             else:
                 kept.append((decision, nominated))
-        placed.standing = kept
+        placing.standing = kept
 
-    def without_refused(self, group: PodGroup, placed: PlacingResult) -> Status | None:
-        """Why the group is not feasible without the pods that a Permit plugin refused; None if it is."""
-        refused = sum(decision.pod.identity in placed.refused for decision, _ in placed.standing)
-        if refused == len(placed.standing):
+    def without_refused(self, group: PodGroup, placing: PlacingResult) -> Status | None:
+        """Why the group is not feasible without the refused pods; None if it is."""
+        refused = sum(decision.pod.identity in placing.refused for decision, _ in placing.standing)
+        if refused == len(placing.standing):
             return unschedulable(messages.UNSCHEDULABLE)
         status = self.feasible(group, GroupProgress(len(self._state.groups.placed(group.key)) - refused, 0))
         return None if status is None else messages.infeasible(group, status, evaluated=True)
 
     def _renominate(self, pod: Pod, node_name: str) -> None:
-        """Assuming a pod has taken its nomination away, which need not be in its status yet."""
+        """Nominate a pod again: assuming it removed its nomination, which may not be in its status yet."""
         if node_name and self._state.nominated.node_of(pod) != node_name:
             self._state.nominated.add(pod, node_name)
 
     def feasible(self, group: PodGroup, progress: GroupProgress) -> Status | None:
-        """None if the group is worth running with so many pods; a Wait if it may yet be; else why not."""
+        """None if the group is feasible with so many pods; a Wait if it may yet be; else why not."""
         waiting: Status | None = None
         for plugin in self._feasibility:
             status = plugin.placement_feasible(group, progress)
             if status is None:
                 continue
             if status.code is not Code.WAIT:
-                return (
-                    status
-                    if status.is_rejection
-                    else error(f"failed to evaluate placement feasibility: {status.message}")
-                )
+                text = f"failed to evaluate placement feasibility: {status.message}"
+                return status if status.is_rejection else error(text)
             waiting = status
         return waiting
 
@@ -266,4 +267,4 @@ class GroupPlacer:
 def raise_missing(missing: Sequence[AnswersMissingError]) -> None:
     """Raise AnswersMissingError with the questions of all of these, if there are any."""
     if missing:
-        raise AnswersMissingError([question for each in missing for question in each.questions])
+        raise AnswersMissingError([question for exception in missing for question in exception.questions])

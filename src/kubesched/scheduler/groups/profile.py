@@ -1,4 +1,4 @@
-"""The plugins of a profile that have a say about groups: where they go, which placement is best, how to make room."""
+"""The plugins of a profile for groups: which placements there are, which is best, and how to make room."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ class GroupProfile:
             ]
 
     def place(self, group: PodGroup, members: Sequence[Member]) -> PlacingResult:
-        """Assume the pods of a group where they go best as a whole. If the group is feasible nowhere, none is."""
+        """Assume the pods of a group in the best placement; none if the group is feasible in no placement."""
         if self._generator is None:
             return self.placer.place(group, members)
         generated = self._generator.placements(group, self.state)
         if isinstance(generated, Status):
             return PlacingResult(None, generated)
         if len(generated) == 1:
-            placed = self.placer.place(group, members, self._without_needless_bounds(generated[0]))
-            return self._reject_if_infeasible(group, placed, 1) or placed
+            placing = self.placer.place(group, members, self._without_needless_bounds(generated[0]))
+            return self._reject_if_infeasible(group, placing, 1) or placing
         return self._place_by_estimate(group, members, generated) or self._try_all(group, members, generated)
 
     def _place_by_estimate(
@@ -68,8 +68,8 @@ class GroupProfile:
     ) -> PlacingResult | None:
         """The best placement without trying the others, or None if they must be tried.
 
-        Where all pods are alike, and nodes have room for so many of them whatever else happens, how many would run in
-        a placement is known beforehand, and nothing else counts.
+        Where all pods are equivalent, and `copy_room` counts how many fit on each node, it is known beforehand how many
+        would run in a placement, and nothing else counts.
         """
         facts = members[0].pod_facts(self.state)
         if any(member.answers is not None or member.pod_facts(self.state) is not facts for member in members):
@@ -87,10 +87,10 @@ class GroupProfile:
         if not feasible:
             return self._reject_if_infeasible(group, self.placer.place(group, members, placements[0]), len(placements))
         best = feasible[0] if len(feasible) == 1 else feasible[self._choose(group, feasible)]
-        placed = self.placer.place(group, members, best.placement)
-        if placed.status is None and len(placed.standing) == best.count:
-            return placed
-        self.placer.undo(placed)  # a Reserve plugin refused a pod, which nobody could foresee
+        placing = self.placer.place(group, members, best.placement)
+        if placing.status is None and len(placing.standing) == best.count:
+            return placing
+        self.placer.undo(placing)  # a Reserve plugin refused a pod
         return None
 
     def _try_all(
@@ -101,28 +101,28 @@ class GroupProfile:
         missing: list[AnswersMissingError] = []
         for placement in placements:
             try:
-                placed = self.placer.place(group, members, placement)
+                placing = self.placer.place(group, members, placement)
             except AnswersMissingError as questions:
                 missing.append(questions)
                 continue
-            self.placer.undo(placed)
-            if placed.status is not None and not placed.status.is_rejection:
-                return placed
-            tried.append(placed)
+            self.placer.undo(placing)
+            if placing.status is not None and not placing.status.is_rejection:
+                return placing
+            tried.append(placing)
         raise_missing(missing)
-        feasible = [placed for placed in tried if placed.status is None]
+        feasible = [placing for placing in tried if placing.status is None]
         if not feasible:
             rejected = self._reject_if_infeasible(group, tried[0], len(tried))
             assert rejected is not None
             return rejected
         best = feasible[0]
         if len(feasible) > 1:
-            best = feasible[self._choose(group, [placed.proposal for placed in feasible])]
+            best = feasible[self._choose(group, [placing.proposal for placing in feasible])]
         self.placer.redo(best)
         return best
 
     def _choose(self, group: PodGroup, proposals: list[Proposal]) -> int:
-        """Which of them is best; drawn among equals."""
+        """The index of the best proposal; drawn among equals."""
         totals = [0] * len(proposals)
         for plugin, weight in self._scores:
             scores = [plugin.score_placement(group, proposal, self.state) for proposal in proposals]
@@ -133,7 +133,7 @@ class GroupProfile:
         return best[self._draw(len(best)) if len(best) > 1 else 0]
 
     def _reject_if_infeasible(self, group: PodGroup, first: PlacingResult, tried: int) -> PlacingResult | None:
-        """The outcome if the group is feasible nowhere: its pods are told what was wrong in the first placement."""
+        """The outcome of a group that is feasible in no placement: its message is about the first one."""
         if first.status is None or not first.status.is_rejection:
             return None
         first.status = messages.no_placement(group, tried, first.status)
@@ -148,16 +148,12 @@ class GroupProfile:
             else CandidatePlacement(placement.name, placement.nodes, is_all=True)
         )
 
-    def still_feasible(self, group: PodGroup, placed: PlacingResult) -> Status | None:
-        """Why the group is not feasible without the pods that Reserve or Permit refused; None if it is."""
-        return self.placer.without_refused(group, placed)
-
     def post_filter(
-        self, group: PodGroup, members: Sequence[Member], placed: PlacingResult
+        self, group: PodGroup, members: Sequence[Member], placing: PlacingResult
     ) -> tuple[GroupPostFilterResult | None, Status | None]:
-        """Ask the plugins, one after another, whether room can be made for all of the group, which was not `placed`."""
+        """Ask the plugins, one after another, whether room can be made for the whole group, which is not feasible."""
         pods = [member.pod for member in members]
-        what_if = _WhatIf(self, group, members, placed)
+        what_if = _WhatIf(self, group, members, placing)
         reasons: list[str] = []
         for plugin in self._post_filters:
             result, status = plugin.pod_group_post_filter(group, pods, self.state, what_if)
@@ -178,7 +174,7 @@ class _WhatIf:
     def __init__(
         self, profile: GroupProfile, group: PodGroup, members: Sequence[Member], before: PlacingResult
     ) -> None:
-        """`before` is what came of placing the group without room being made."""
+        """`before` is the result of placing the group before room is made."""
         decisions = before.decisions.values()
         self.failed = [(decision.cycle, decision.diagnosis) for decision in decisions if decision.diagnosis is not None]
         self._profile = profile

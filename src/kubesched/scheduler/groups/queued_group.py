@@ -1,4 +1,4 @@
-"""A pod group in the queue: one entity for all its pending pods, with one place in line and one backoff."""
+"""A pod group in the queue: one entity for all its pending pods, with one place and one backoff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubesched.scheduler.queue.queued_pod import QueuedPod, QueueEntry
 
 
 class QueuedPodGroup(QueueEntry):
-    """The pending pods of a group. While it is in flight, `members` are those that came or came back meanwhile.
+    """The pending pods of a group. While it is in flight, `members` are those added meanwhile.
 
     A gated group is one with a gated member: the queue asks PreEnqueue plugins about each of them.
     """
@@ -26,12 +26,12 @@ class QueuedPodGroup(QueueEntry):
         super().__init__(key, key, timestamp)
         self.group = group
         self.priority = priority
-        """Its place among other pods and groups goes by this."""
+        """The queue sorts the group by it."""
         self.members: dict[str, QueuedPod] = {}
         self.is_in_flight = False
         self.error_count, self.unschedulable_count = first.error_count, first.unschedulable_count
         self._first: QueuedPod | None = None
-        """The member that sorts first, as long as it is known."""
+        """The member that sorts first; None if it must be found again."""
         self.add(first)
 
     # -- as an entity of the queue ------------------------------------------------------------------------------------

@@ -30,14 +30,14 @@ class Gates:
     ) -> None:
         self._state = state
         self._of_profile = gates
-        self._named = {(profile, gate.name): gate for profile, named in gates.items() for gate in named}
+        self._by_name = {(profile, gate.name): gate for profile, of_profile in gates.items() for gate in of_profile}
         self._listeners = listeners
         self._stopwatch = listeners.stopwatch
 
     def hold_back(self, entity: QueuedEntity, *, last_passed: bool = False) -> bool:
-        """Ask the plugins about every pod of the entity, and note on each pod which one holds it back, if one does.
+        """Whether plugins hold a pod of the entity back: asks about every pod, and notes the plugin on it.
 
-        `last_passed` if the one that held a pod back last was just asked, and does so no longer.
+        `last_passed` if the plugin that held a pod back last was just asked, and lets it pass.
         """
         held_back = [queued for queued in entity.queued_pods if self._hold_back(queued, last_passed)]
         return bool(held_back)
@@ -49,31 +49,31 @@ class Gates:
         if last:
             others = [gate for gate in gates if gate.name != last]
             gates = others if last_passed else [*(gate for gate in gates if gate.name == last), *others]
-        held_by = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
-        queued.gating_plugin = held_by
-        if held_by:
-            queued.unschedulable_plugins.add(held_by)
+        closed = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
+        queued.gating_plugin = closed
+        if closed:
+            queued.unschedulable_plugins.add(closed)
         if self._listeners:
             seconds = self._stopwatch() - before
             self._listeners.pre_enqueued(profile, seconds)
-        return bool(held_by)
+        return bool(closed)
 
     def passing(
         self, waiting: Mapping[str, QueuedEntity], event: ClusterEvent, recheck: Recheck | None
     ) -> list[QueuedEntity]:
         """The entities that the gate which held them back last now lets pass, or that had no such gate.
 
-        The others stay where they are. With `recheck`, all have the same gate, and if that names the pods to recheck,
-        only those are asked about.
+        The others stay where they are. With `recheck`, all have the same gate; if that names the pods to recheck, it is
+        asked only about those.
         """
         before = self._stopwatch() if self._listeners else 0.0
         first = next(iter(waiting.values()))
-        named = None if recheck is None else recheck.pods(first.scheduler_name, first.gating_plugin)
-        asked = waiting if named is None else {key: waiting[key] for key in named if key in waiting}
-        passing = {key: entity for key, entity in asked.items() if not self._is_held(entity)}
+        keys = None if recheck is None else recheck.pods(first.scheduler_name, first.gating_plugin)
+        candidates = waiting if keys is None else {key: waiting[key] for key in keys if key in waiting}
+        passing = {key: entity for key, entity in candidates.items() if not self._is_held(entity)}
         if len(passing) < len(waiting):
             held = [entity for key, entity in waiting.items() if key not in passing]
-            for entity in held if named is None else ():
+            for entity in held if keys is None else ():
                 entity.flushed = False
             seconds = (self._stopwatch() - before) / len(waiting) if self._listeners else 0.0
             pods = [queued for entity in held for queued in entity.queued_pods]
@@ -81,7 +81,7 @@ class Gates:
         return [*passing.values()]
 
     def gate(self, profile: str, plugin: str) -> PreEnqueuePlugin | None:
-        return self._named.get((profile, plugin))
+        return self._by_name.get((profile, plugin))
 
     def _is_held(self, entity: QueuedEntity) -> bool:
         return any(
@@ -91,7 +91,7 @@ class Gates:
         )
 
     def _is_closed(self, gate: PreEnqueuePlugin, queued: QueuedPod) -> bool:
-        """Whether the gate holds the pod back. A gate that raises does, as one with an error does in kube-scheduler."""
+        """Whether the gate holds the pod back. One that raises does, as one that returns an error in kube-scheduler."""
         try:
             return gate.pre_enqueue(queued.pod, self._state) is not None
         except Exception:  # of a plugin: its pod waits, and nobody else
@@ -101,10 +101,10 @@ class Gates:
 
 
 class Recheck:
-    """One change of the cluster: which pods PreEnqueue plugins may let pass because of it. Each is asked once.
+    """The pods that PreEnqueue plugins may let pass after one change of the cluster. Each plugin is asked once.
 
-    Many preemptors wait while victims leave, and each that leaves would wake all of them. kube-scheduler asks about
-    every pod, and so does the queue in PARITY mode: listeners hear of each.
+    Many preemptors wait while victims leave, and each victim that leaves would wake all of them. kube-scheduler asks
+    about every pod, and so does the queue in PARITY mode: listeners are called for each.
     """
 
     def __init__(self, gates: Gates, change: Change[Any], *, asks: bool) -> None:
@@ -112,13 +112,13 @@ class Recheck:
         self._gates = gates
         self._change = change
         self._asks = asks
-        self._known: dict[tuple[str, str], Collection[str] | None] = {}
+        self._keys: dict[tuple[str, str], Collection[str] | None] = {}
 
     def pods(self, profile: str, plugin: str) -> Collection[str] | None:
         """The keys of the pods that this plugin may let pass; None if it cannot tell."""
         gate = self._gates.gate(profile, plugin) if self._asks and plugin else None
         if gate is None:
             return None
-        if (profile, plugin) not in self._known:
-            self._known[profile, plugin] = gate.pods_to_recheck(self._change)
-        return self._known[profile, plugin]
+        if (profile, plugin) not in self._keys:
+            self._keys[profile, plugin] = gate.pods_to_recheck(self._change)
+        return self._keys[profile, plugin]

@@ -1,4 +1,4 @@
-"""Queueing hints: whether an event is reason enough to try a pod again, as the plugins that rejected it see it."""
+"""Queueing hints: the plugins that rejected a pod say whether an event is reason enough to try it again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class QueueingStrategy(IntEnum):
     AFTER_BACKOFF = 1
     """It may help: the pod is tried again after its backoff, if that is still under way."""
     IMMEDIATELY = 2
-    """A plugin that had only asked the pod to wait is ready for it."""
+    """A plugin that had asked the pod to wait (PENDING) lets it be tried at once."""
 
 
 class QueueingHints:
@@ -51,14 +51,14 @@ class QueueingHints:
 
     def is_awaited(self, event: ClusterEvent) -> bool:
         """Whether any plugin registered such events."""
-        known = self._awaited.get(event)
-        if known is None:
+        is_awaited = self._awaited.get(event)
+        if is_awaited is None:
             registered = (self._index.registered(profile, event) for profile in self._interests)
-            known = self._awaited[event] = event.is_wildcard or any(registered)
-        return known
+            is_awaited = self._awaited[event] = event.is_wildcard or any(registered)
+        return is_awaited
 
     def strategy(self, entity: QueuedEntity, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
-        """What the plugins that rejected the entity make of the event: of a group, those that gate a member."""
+        """The strategy by the hints of the plugins that rejected the entity: of a group, those that gate a member."""
         for queued in entity.waiting_pods:
             strategy = self._pod_strategy(queued, event, change)
             if strategy:
@@ -66,7 +66,7 @@ class QueueingHints:
         return QueueingStrategy.SKIP
 
     def after_flight(self, queued: QueuedPod, in_flight: InFlight) -> QueueingStrategy:
-        """What the events of the time when it was in flight mean to a pod that failed."""
+        """The strategy for a pod that failed, by the events while it was in flight."""
         if not queued.rejectors:
             return QueueingStrategy.AFTER_BACKOFF
         missed = in_flight.since(queued.identity)
@@ -86,10 +86,10 @@ class QueueingHints:
             return QueueingStrategy.AFTER_BACKOFF
         if event.is_wildcard:
             new = change.new
-            is_meant = new is None or (isinstance(new, Pod) and new.identity == queued.identity)
-            return QueueingStrategy.AFTER_BACKOFF if is_meant else QueueingStrategy.SKIP
+            is_subject = new is None or (isinstance(new, Pod) and new.identity == queued.identity)
+            return QueueingStrategy.AFTER_BACKOFF if is_subject else QueueingStrategy.SKIP
         profile = queued.pod.spec.scheduler_name
-        if profile not in self._interests:  # given to another scheduler: its turn is what makes it leave the queue
+        if profile not in self._interests:  # now of another scheduler: the next attempt takes it out of the queue
             return QueueingStrategy.AFTER_BACKOFF
         registered, strategy = self._index.registered(profile, event), QueueingStrategy.SKIP
         for plugin in sorted(queued.rejectors):

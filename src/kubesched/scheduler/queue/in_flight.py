@@ -1,4 +1,4 @@
-"""Pods that are being tried, and what happened meanwhile: one that comes back must not have missed its event."""
+"""Pods that are being tried, and the events meanwhile: a pod that fails must not have missed its event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesched.scheduler.queue.queued_pod import QueuedPod
 
 
 class InFlightEvent(NamedTuple):
-    """An event, and the change that brought it about."""
+    """An event, and the change that it follows from."""
 
     event: ClusterEvent
     change: Change[Any]
@@ -35,17 +35,17 @@ class InFlight:
         self._marks[pod.identity] = self._append(pod)
 
     def record(self, event: InFlightEvent) -> None:
-        """Remember an event as long as some pod in flight may have to be asked about it."""
+        """Keep an event as long as a pod is in flight that was popped before it."""
         if self._marks:
             self._append(event)
 
     def since(self, identity: str) -> list[InFlightEvent]:
-        """What happened since the pod took off."""
+        """The events since the pod was popped."""
         mark = self._marks[identity]
         return [entry for at, entry in self._log.items() if at > mark and isinstance(entry, InFlightEvent)]
 
     def end(self, identity: str) -> None:
-        """The attempt is over. Events that are older than all attempts in flight are forgotten."""
+        """The attempt is over: forget events that are older than all attempts in flight."""
         mark = self._marks.pop(identity, None)
         if mark is None:
             return

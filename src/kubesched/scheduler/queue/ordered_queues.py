@@ -14,7 +14,7 @@ Entry = tuple[tuple[Any, ...], int, str]
 
 
 class OrderedQueue:
-    """Entities by key, the first in a given order at hand. Entries that were removed or moved are skipped in time."""
+    """Entities by key, the first in an order at hand. Entries of the heap that are outdated are dropped at its top."""
 
     def __init__(self, order: Callable[[QueuedEntity], tuple[Any, ...]]) -> None:
         self._order = order
@@ -39,7 +39,7 @@ class OrderedQueue:
         return self._entities[key][1] if key in self._entities else None
 
     def put(self, entity: QueuedEntity) -> Entry:
-        """Add an entity, or find its new place after it changed. If its order cannot be told, all stays as it was."""
+        """Add an entity, or find its new place after it changed. If the order raises, nothing changes."""
         order = self._order(entity)
         self._entries += 1
         self._entities[entity.key] = (self._entries, entity)
@@ -48,8 +48,8 @@ class OrderedQueue:
         return entry
 
     def remove(self, key: str) -> QueuedEntity | None:
-        known = self._entities.pop(key, None)
-        return known[1] if known else None
+        numbered = self._entities.pop(key, None)
+        return numbered[1] if numbered else None
 
     def first(self) -> QueuedEntity | None:
         while self._heap:
@@ -63,8 +63,8 @@ class OrderedQueue:
         return None if first is None else self.remove(first.key)
 
     def _is_current(self, entry: Entry) -> bool:
-        known = self._entities.get(entry[2])
-        return known is not None and known[0] == entry[1]
+        numbered = self._entities.get(entry[2])
+        return numbered is not None and numbered[0] == entry[1]
 
     def in_order(self) -> list[QueuedEntity]:
         ordered = sorted(self._entities.values(), key=lambda entry: (self._order(entry[1]), entry[0]))
@@ -74,9 +74,9 @@ class OrderedQueue:
 class DedupedQueue(OrderedQueue):
     """Entities in an order, the first that is retryable at hand.
 
-    A pod is not while its class is known to be unschedulable: it would fail as an equal pod did. Where each of many
-    events makes room for one of hundreds of equal pods, all of them would be tried after each event otherwise. Once
-    the class is retryable, its first pod is tried, and if that finds a node, the next.
+    A pod whose class is known to be unschedulable is not: it would fail as an equal pod did. Where each of many events
+    makes room for one of hundreds of equal pods, all of them would be tried after each event otherwise. Once the class
+    is retryable, its first pod is tried, and if that finds a node, the next.
     """
 
     def __init__(
@@ -92,20 +92,20 @@ class DedupedQueue(OrderedQueue):
         self._classes: dict[str, Hashable] = {}
         """By the key of the entity."""
         self._of_class: dict[Hashable, list[Entry]] = {}
-        """All of a class, as a heap. Its first entry is never outdated, others may be."""
+        """The entries of a class, as a heap. The first is never outdated, others may be."""
         self._firsts: list[Entry] = []
-        """A heap of the first of each class, but for those in `_skipped`."""
+        """A heap of the first entry of each class that is not in `_skipped`."""
         self._skipped: set[Hashable] = set()
         """Classes that were found to be unschedulable."""
 
     def put(self, entity: QueuedEntity) -> Entry:
         entry = super().put(entity)
-        if (was := self._classes.pop(entity.key, None)) is not None:
-            self._find_first(was)
+        if (old_class := self._classes.pop(entity.key, None)) is not None:
+            self._find_first(old_class)
         equivalence_class = self._classes[entity.key] = self._class_of(entity)
-        alike = self._of_class.setdefault(equivalence_class, [])
-        heapq.heappush(alike, entry)
-        if alike[0] is entry:
+        entries = self._of_class.setdefault(equivalence_class, [])
+        heapq.heappush(entries, entry)
+        if entries[0] is entry:
             heapq.heappush(self._firsts, entry)
         return entry
 
@@ -139,20 +139,20 @@ class DedupedQueue(OrderedQueue):
         return None if first is None else self.remove(first.key)
 
     def mark_retryable(self, equivalence_class: Hashable) -> None:
-        """Something happened that may help pods of this class."""
+        """An event may help pods of this class."""
         if equivalence_class in self._skipped:
             self._skipped.discard(equivalence_class)
             heapq.heappush(self._firsts, self._of_class[equivalence_class][0])
 
     def _find_first(self, equivalence_class: Hashable) -> None:
-        """Find the first pod of a class again, after one of the class left."""
-        alike = self._of_class[equivalence_class]
-        if self._is_current(alike[0]):
+        """Find the first entry of a class again, after one of its pods left."""
+        entries = self._of_class[equivalence_class]
+        if self._is_current(entries[0]):
             return
-        while alike and not self._is_current(alike[0]):
-            heapq.heappop(alike)
-        if alike:
-            heapq.heappush(self._firsts, alike[0])
+        while entries and not self._is_current(entries[0]):
+            heapq.heappop(entries)
+        if entries:
+            heapq.heappush(self._firsts, entries[0])
         else:
             del self._of_class[equivalence_class]
             self._skipped.discard(equivalence_class)

@@ -1,6 +1,6 @@
-"""An index of pending entities by the plugins that rejected them and by what they wait for.
+"""An index of pending entities by the plugins that rejected them and by the keys that they wait for (`Lookup`).
 
-An event finds by it the classes that it may help, without a look at every pod.
+It finds the classes that an event may help, without a look at every pod.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubesched.state.facts import PodFacts
 
 
 class PendingClass(NamedTuple):
-    """What pods that wait for an event have in common: their facts, the plugins that rejected or gate them."""
+    """Pods that wait for the same events: they have these facts, and these plugins rejected or gate them."""
 
     scheduler_name: str
     facts: PodFacts | None
@@ -24,7 +24,7 @@ class PendingClass(NamedTuple):
     rejectors: frozenset[str]
     gating_plugin: str
     own_key: str
-    """The key of an entity that is a class of its own: a pod group, or a pod whose name or status matters too."""
+    """The key of an entity that is a class of its own: a pod group, or a pod whose name or status counts."""
 
 
 Classes = dict[PendingClass, None]
@@ -35,26 +35,26 @@ PodsToRecheck = Callable[[str, str], Collection[str] | None]
 
 
 class PendingClassIndex:
-    """All classes of pending entities. Which plugins wait for what is by profile and plugin."""
+    """All classes of pending entities, with the events that each plugin of each profile registered."""
 
     def __init__(self, state: ClusterState, interests: Mapping[str, Registered]) -> None:
         self._state = state
         self._interests = interests
-        self._known: dict[tuple[str, ClusterEvent], dict[str, list[Interest]]] = {}
+        self._registered: dict[tuple[str, ClusterEvent], dict[str, list[Interest]]] = {}
         self._all: Classes = {}
         self._for_any_event: Classes = {}
         self._gated: dict[tuple[str, str], Classes] = {}
         self._rejected: dict[tuple[str, str], Classes] = {}
-        self._by_what: dict[tuple[str, str, Lookup], dict[Hashable, Classes]] = {}
+        self._by_token: dict[tuple[str, str, Lookup], dict[Hashable, Classes]] = {}
         self._tokens: dict[PendingClass, list[tuple[tuple[str, str, Lookup], Hashable]]] = {}
 
     def put(self, pending: PendingClass, pod: Pod | None) -> None:
-        """A class of pods like this one is new. A gated group waits for what this gated member waits for."""
+        """Add a new class, by one of its pods. A gated group waits for the same as this gated member."""
         self._all[pending] = None
         profile = pending.scheduler_name
         is_group = pending.facts is None
         if pending.gating_plugin and (len(pending.rejectors) > 1 or (is_group and not self._is_looked_up(pending))):
-            # Only events that its gate waits for wake it, but then all plugins that rejected it are asked.
+            # Only events that its gate registered wake it, but then all plugins that rejected it are asked.
             self._gated.setdefault((profile, pending.gating_plugin), {})[pending] = None
             return
         if not pending.rejectors or profile not in self._interests:
@@ -68,7 +68,7 @@ class PendingClassIndex:
                     key = (profile, plugin, lookup)
                     tokens += [(key, token) for token in lookup.waits(pod, self._state)]
         for key, token in tokens:
-            self._by_what.setdefault(key, {}).setdefault(token, {})[pending] = None
+            self._by_token.setdefault(key, {}).setdefault(token, {})[pending] = None
 
     def remove(self, pending: PendingClass) -> None:
         """The last pod of the class left."""
@@ -79,18 +79,18 @@ class PendingClassIndex:
         for plugin in pending.rejectors:
             _take(self._rejected, (profile, plugin), pending)
         for key, token in self._tokens.pop(pending, ()):
-            if key in self._by_what:
-                _take(self._by_what[key], token, pending)
-                if not self._by_what[key]:
-                    del self._by_what[key]
+            if key in self._by_token:
+                _take(self._by_token[key], token, pending)
+                if not self._by_token[key]:
+                    del self._by_token[key]
 
     def find(
         self, event: ClusterEvent, change: Change[Any], pods_to_recheck: PodsToRecheck
     ) -> tuple[Classes, list[str]]:
-        """The classes with a plugin that registered such events and may be helped by this one.
+        """The classes that an event may help, by the plugins that registered it; and single pods, by key.
 
-        And pods by key, where a PreEnqueue plugin names those to recheck: the others that it gates are not looked at.
-        Pods that are themselves the subject of the change are not looked for.
+        Those where a PreEnqueue plugin names the pods to recheck: the others that it gates are left alone. Pods that
+        are themselves the subject of the change are not among them.
         """
         if event.is_wildcard:
             return dict(self._all), []
@@ -99,11 +99,11 @@ class PendingClassIndex:
         for profile in self._interests:
             for plugin, interests in self.registered(profile, event).items():
                 if gated := self._gated.get((profile, plugin)):
-                    named = pods_to_recheck(profile, plugin)
-                    if named is None:
+                    keys = pods_to_recheck(profile, plugin)
+                    if keys is None:
                         classes_found.update(gated)
                     else:
-                        rechecked += named
+                        rechecked += keys
                 rejected = self._rejected.get((profile, plugin))
                 if rejected:
                     for classes in self._may_be_helped(profile, plugin, interests, change, rejected):
@@ -111,29 +111,29 @@ class PendingClassIndex:
         return classes_found, rechecked
 
     def registered(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
-        """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
-        known = self._known.get((profile, event))
-        if known is None:
-            known = self._known[profile, event] = {}
+        """The plugins that registered such an event, with their interests. Found once per kind of event."""
+        registered = self._registered.get((profile, event))
+        if registered is None:
+            registered = self._registered[profile, event] = {}
             for plugin, interests in self._interests[profile].items():
                 if matching := [interest for interest in interests if interest.event.covers(event)]:
-                    known[plugin] = matching
-        return known
+                    registered[plugin] = matching
+        return registered
 
     def _may_be_helped(
         self, profile: str, plugin: str, interests: Sequence[Interest], change: Change[Any], rejected: Classes
     ) -> Iterator[Classes]:
         for interest in interests:
-            brought = None if interest.lookup is None else interest.lookup.brings(*change, self._state)
-            if interest.lookup is None or brought is None:
+            tokens = None if interest.lookup is None else interest.lookup.brings(*change, self._state)
+            if interest.lookup is None or tokens is None:
                 yield rejected
                 return
-            by_token = self._by_what.get((profile, plugin, interest.lookup), {})
-            for token in brought if by_token else ():
+            by_token = self._by_token.get((profile, plugin, interest.lookup), {})
+            for token in tokens if by_token else ():
                 yield by_token.get(token, {})
 
     def _is_looked_up(self, pending: PendingClass) -> bool:
-        """Whether every event that its gate waits for is looked up."""
+        """Whether each event that its gate registered has a Lookup."""
         interests = self._interests.get(pending.scheduler_name, {}).get(pending.gating_plugin, ())
         return all(interest.lookup is not None for interest in interests)
 

@@ -1,4 +1,4 @@
-"""Where the pods of a scheduling queue are, for metrics, dumps and the web page."""
+"""The places of a scheduling queue, with their pods for metrics, dumps and the web page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class QueuePlaces:
 
     _active: OrderedQueue
     _retry_queue: DedupedQueue
-    """Woken after an attempt for which no node fit. A pod waits here while its class is known to be unschedulable."""
+    """Woken after an attempt that found no node. A pod waits here while its class is known to be unschedulable."""
     _backoff: DedupedQueue
     _errors: OrderedQueue
     _unschedulable: UnschedulablePods
@@ -33,7 +33,7 @@ class QueuePlaces:
         }
 
     def active(self) -> list[QueuedPod]:
-        """In the order in which they will be tried."""
+        """The pods that may be tried now, in order."""
         retryable, _ = self._retry_queue.split()
         return _pods(sorted((*self._active.in_order(), *retryable), key=self._order))
 
@@ -46,7 +46,7 @@ class QueuePlaces:
         return _pods(self._errors.in_order())
 
     def unschedulable(self) -> list[QueuedPod]:
-        """Rejected pods that wait for an event, themselves or through an equal one, and gated ones."""
+        """Rejected pods that wait for an event to help them or an equal pod, and gated pods."""
         return _pods(self._waiting_entities())
 
     def skipped(self) -> list[QueuedPod]:
@@ -58,11 +58,14 @@ class QueuePlaces:
 
     def in_flight_events(self) -> list[str]:
         """The log of events for pods in flight: a mark for each pod, labels of events, oldest first."""
-        return [f"pod:{e.key}" if isinstance(e, QueuedPod) else e.event.label for e in self._in_flight.entries()]
+        return [
+            f"pod:{entry.key}" if isinstance(entry, QueuedPod) else entry.event.label
+            for entry in self._in_flight.entries()
+        ]
 
     @property
     def _woken(self) -> tuple[OrderedQueue, ...]:
-        """All places of entities that wait for no event, or for none of their own."""
+        """All places but `_unschedulable`: of entities that wait for no event of their own."""
         return self._active, self._retry_queue, self._backoff, self._errors
 
     def _remove(self, key: str) -> None:
@@ -75,7 +78,7 @@ class QueuePlaces:
         return [*self._unschedulable.entities(), *self._retry_queue.split()[1]]
 
     def _order(self, entity: QueuedEntity) -> tuple[Any, ...]:
-        """Its place in line."""
+        """The sort key of an entity among those that may be tried."""
         raise NotImplementedError
 
     def _is_waiting(self, key: str) -> bool:

@@ -29,19 +29,19 @@ class QueueEntry:
         self.added = timestamp
         """When it was first added."""
         self.timestamp = timestamp
-        """When it was added, or last came back from a failed attempt: its place in line."""
+        """When it was added, or last came back from a failed attempt: QueueSort plugins order by it."""
         self.unschedulable_count = 0
         """Attempts that ended with a rejection."""
         self.error_count = 0
         """Attempts in a row that ended with an error instead."""
         self.backoff_until: float | None = None
         self.flushed = False
-        """Whether it was last woken only because it had waited so long."""
+        """Whether it was last woken only because it had waited too long."""
         self.flushed_at = 0.0
         self.was_unschedulable = False
         """Whether the last attempt failed because no node fits, so that one at an equal pod would fail as well.
 
-        No longer if something happened to this pod alone, such as a change of its own.
+        False again after an event about this pod alone, such as an update.
         """
 
     @property
@@ -51,7 +51,7 @@ class QueueEntry:
 
 
 class QueuedPod(QueueEntry):
-    """A pending pod and what became of its attempts so far."""
+    """A pending pod and the results of its attempts so far."""
 
     __slots__ = ("attempts", "first_tried", "gating_plugin", "pending_plugins", "pod", "unschedulable_plugins")
 
@@ -78,7 +78,7 @@ class QueuedPod(QueueEntry):
 
     @property
     def lookup_pod(self) -> Pod | None:
-        """The pod whose class is that of the entity; None if no one pod tells."""
+        """The pod whose class is that of the entity; None for a group."""
         return self.pod
 
     @property
@@ -114,10 +114,10 @@ class QueuedPod(QueueEntry):
 
 
 class Backoff:
-    """How long entities wait after they failed: twice as long each time. A longest wait of 0 means that none has to."""
+    """How long entities wait after they failed: twice as long each time. If `longest` is 0, none waits."""
 
     def __init__(self, clock: Callable[[], float], initial: float, longest: float, *, by_the_second: bool) -> None:
-        """`by_the_second` lets all that ends within a second end together, so that the queue's order counts there."""
+        """`by_the_second` ends all backoffs of one second together, so that the queue's order decides among them."""
         self._clock = clock
         self._initial, self._longest = initial, longest
         self._by_the_second = by_the_second

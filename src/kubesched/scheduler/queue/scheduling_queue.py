@@ -9,8 +9,8 @@
                 └──────┴──────┴── unschedulable     (gated pods wait there too)
 
 Every pending entity, a pod or a pod group, is in exactly one of these places. The retry queue has pods for which no
-node fit: there, and in backoff, a pod is passed over while its class is known to be unschedulable. Where a backoff may
-be cut short, pods are popped from backoff when nothing else is active.
+node fit: there, and in backoff, `pop` passes over a pod while its class is known to be unschedulable. Where a backoff
+may be cut short, `pop` takes pods from backoff when nothing else is active.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ class SchedulingQueue(QueuePlaces):
         listeners: Listeners,
         classes: UnschedulableClasses,
     ) -> None:
-        """`find` has the latest version of a pod by its key.
+        """`find` looks up the latest version of a pod by its key.
 
-        If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
-        way into it; if not, it ends to the moment, and they are held back on their way out.
+        If the state's features let backoff be cut short, it ends with whole seconds, and gates hold pods back on their
+        way into it; if not, it ends to the moment, and gates hold them back on their way out.
         """
         clock = settings.clock
         self._pending = pending = PendingPodEvents(state.features.release)
         self._nominates_first = state.features.release.nominated_when_added
         self._nominating = () if self._nominates_first else (pending.added.label, pending.updated.label)
-        """What makes a pod count on the node in its status, once it is active."""
+        """The events after which a pod that becomes active is nominated to the node in its status."""
         self._state = state
         self._sorter = plugins.sorter
         self._gates = Gates(state, plugins.gates, listeners)
@@ -86,9 +86,9 @@ class SchedulingQueue(QueuePlaces):
         self._skips_unschedulable = settings.mode is SchedulerMode.BATCHED and self._may_cut_backoff_short
         self._classes = classes
         classes.attach(self._mark_retryable)
-        known = classes.is_known_unschedulable
-        self._backoff = DedupedQueue(self._backoff_order, self._class_of, known)
-        self._retry_queue = DedupedQueue(self._order, self._class_of, known)
+        is_unschedulable = classes.is_known_unschedulable
+        self._backoff = DedupedQueue(self._backoff_order, self._class_of, is_unschedulable)
+        self._retry_queue = DedupedQueue(self._order, self._class_of, is_unschedulable)
         self._errors = OrderedQueue(lambda entity: (self._waits.until(entity), entity.key))
         index = PendingClassIndex(state, plugins.interests)
         self._unschedulable = UnschedulablePods(state, index, classes)
@@ -117,7 +117,7 @@ class SchedulingQueue(QueuePlaces):
         for place in self._woken:
             if (queued := _pod(place.get(new.key))) is not None:
                 if queued.was_unschedulable and self._state.facts(queued.pod) is not self._state.facts(new):
-                    queued.was_unschedulable = False  # what it is now was never tried
+                    queued.was_unschedulable = False  # its new version was never tried
                 queued.pod = new
                 self._update_nomination(old, new)
                 place.put(queued)
@@ -131,7 +131,7 @@ class SchedulingQueue(QueuePlaces):
         for event in events:
             strategy = self._hints.strategy(queued, event, change)
             if strategy:
-                queued.was_unschedulable = False  # its own change is not one of its equals
+                queued.was_unschedulable = False  # its own update helps no equal pod
             if self._requeue(queued, event.label, strategy) != UNSCHEDULABLE:
                 break
 
@@ -145,18 +145,18 @@ class SchedulingQueue(QueuePlaces):
         self._unschedulable.remove(key)
 
     def group_changed(self, change: Change[PodGroup]) -> None:
-        """A PodGroup appeared, changed or went; of no interest where pods are scheduled one by one."""
+        """A PodGroup appeared, changed or went: see GroupQueue."""
 
     def gone(self, pod: Pod) -> None:
-        """A pod that was being bound was deleted meanwhile: it is not pending again."""
+        """A pod whose attempt failed was deleted meanwhile: it is not pending again."""
         self._state.groups.gone(pod)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def pop(self) -> tuple[QueuedEntity, Sequence[QueuedPod], str] | None:
-        """The next entity, its pods, which are in flight now, and the place where it was.
+        """The next entity, its pods, which are in flight now, and the place where it was; None if there is none.
 
-        With nothing else to do, a rejected pod need not sit out its backoff. A pod known to be unschedulable stays.
+        If nothing is active, a rejected pod need not sit out its backoff. A pod known to be unschedulable stays.
         """
         while True:
             entity, place = self._pop_active(), "active"
@@ -175,7 +175,7 @@ class SchedulingQueue(QueuePlaces):
             return entity, pods, place
 
     def _pop_active(self) -> QueuedEntity | None:
-        """Pops the first entity that may succeed. Pods known to fail stay in the queue."""
+        """Pop the first entity that may succeed. Pods known to fail stay in the queue."""
         active, retryable = self._active.first(), self._retry_queue.first_retryable()
         if retryable is not None and (active is None or self._order(retryable) < self._order(active)):
             return self._retry_queue.remove(retryable.key)
@@ -193,12 +193,12 @@ class SchedulingQueue(QueuePlaces):
         return self._may_cut_backoff_short and not self._is_busy()
 
     def done(self, pod: Pod) -> None:
-        """The attempt is over, or past the point where events matter to it."""
+        """The attempt is over, or events can no longer help it."""
         self._in_flight.end(pod.identity)
 
     def add_unschedulable(self, queued: QueuedPod) -> None:
-        """A pod comes back from a failed attempt. The hints of its rejectors judge the events of that time."""
-        if self._is_waiting(queued.key):  # it changed while it was being bound, and came back that way
+        """Requeue a pod after a failed attempt. The hints of its rejectors judge the events since it was popped."""
+        if self._is_waiting(queued.key):  # an update during its binding has requeued it
             self.done(queued.pod)
             return
         if queued.rejectors:
@@ -216,7 +216,7 @@ class SchedulingQueue(QueuePlaces):
         self.done(queued.pod)
 
     def activate(self, pod: Pod) -> None:
-        """Try a waiting pod at once; one in flight will be tried again."""
+        """Try a waiting pod at once; one in flight is tried again if it fails."""
         waiting = self._unschedulable.get(pod.key)
         if waiting is not None:
             waiting.was_unschedulable = False
@@ -231,9 +231,9 @@ class SchedulingQueue(QueuePlaces):
             self._in_flight.record(InFlightEvent(FORCED, Change(new=pod)))
 
     def open_gate(self, pod: Pod, plugin: str) -> bool:
-        """The plugin holds the pod back no more: events may wake it again. Whether the pod waits for one.
+        """Events may wake the pod again, since the plugin holds it back no more. Whether the pod waits for one.
 
-        kube-scheduler does not look at the gate again before the next event that the plugin itself waits for.
+        kube-scheduler asks the plugin again only after the next event that the plugin registered.
         """
         waiting = _pod(self._unschedulable.get(pod.key))
         if waiting is not None and waiting.gating_plugin == plugin and self._skips_unschedulable:
@@ -247,15 +247,16 @@ class SchedulingQueue(QueuePlaces):
     def move_all_to_active_or_backoff(
         self, event: ClusterEvent, change: Change[Any], concerns: Callable[[QueuedEntity], bool] | None = None
     ) -> None:
-        """An event in the cluster, and the change behind it: requeue entities that it may help, if it concerns them."""
+        """Requeue entities that an event may help, of those that it `concerns`; it follows from `change`."""
         if not self._hints.is_awaited(event):
             return
         recheck = Recheck(self._gates, change, asks=self._skips_unschedulable)
         for members in self._unschedulable.awaiting(event, change, recheck.pods):
-            concerned = members if concerns is None else {k: q for k, q in members.items() if concerns(q)}
-            itself = subjects(change, concerned)
-            alike = {k: q for k, q in concerned.items() if k not in itself} if itself else concerned
-            for entities in (alike, itself):  # one answer for the whole class, but for a pod that the change is about
+            if concerns is not None:
+                members = {key: entity for key, entity in members.items() if concerns(entity)}
+            changed = subjects(change, members)
+            others = {key: entity for key, entity in members.items() if key not in changed} if changed else members
+            for entities in (others, changed):  # one hint for the whole class, and one for a pod that changed itself
                 if entities and (strategy := self._hints.strategy(next(iter(entities.values())), event, change)):
                     self._requeue_all(entities, event, strategy, recheck)
         self._in_flight.record(InFlightEvent(event, change))
@@ -270,15 +271,18 @@ class SchedulingQueue(QueuePlaces):
             self._to_active(entity, BACKOFF_COMPLETE, gates_passed=self._may_cut_backoff_short)
 
     def flush_leftovers(self) -> None:
-        """Pods that have waited too long are tried whether or not anything happened."""
+        """Requeue pods that have waited too long for an event."""
         now = self._clock()
-        late = [q for q in self._waiting_entities() if now - max(q.timestamp, q.flushed_at) > self._longest_wait]
-        for entity in late:
+        late = {
+            entity.key: entity
+            for entity in self._waiting_entities()
+            if now - max(entity.timestamp, entity.flushed_at) > self._longest_wait
+        }
+        for entity in late.values():
             entity.flushed, entity.flushed_at = True, now
-            entity.was_unschedulable = False  # to be tried whatever is known about its class
+            entity.was_unschedulable = False  # to be tried even if its class is known to be unschedulable
         if late:
-            entities = {entity.key: entity for entity in late}
-            self._requeue_all(entities, WAITED_TOO_LONG, QueueingStrategy.AFTER_BACKOFF)
+            self._requeue_all(late, WAITED_TOO_LONG, QueueingStrategy.AFTER_BACKOFF)
             self._in_flight.record(InFlightEvent(WAITED_TOO_LONG, Change()))
 
     def backoff_until(self, queued: QueuedPod) -> float:
@@ -286,7 +290,7 @@ class SchedulingQueue(QueuePlaces):
         return self._waits.until(queued)
 
     def nominate(self, pod: Pod, node_name: str | None) -> None:
-        """Nominate the pod to a node; an empty name clears the nomination, None goes by the pod's status."""
+        """Nominate the pod to a node; an empty name clears the nomination, None takes it from the pod's status."""
         self._state.nominated.remove(pod)
         name = pod.status.nominated_node_name if node_name is None else node_name
         latest = self._find(pod.key)
@@ -294,7 +298,7 @@ class SchedulingQueue(QueuePlaces):
             self._state.nominated.add(pod, name)
         for place in (self._retry_queue, self._backoff) if self._skips_unschedulable else ():
             if (queued := place.get(pod.key)) is not None:
-                place.put(queued)  # with a nominated node it is a class of its own
+                place.put(queued)  # its class depends on the nomination
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -326,7 +330,7 @@ class SchedulingQueue(QueuePlaces):
         strategy: QueueingStrategy,
         recheck: Recheck | None = None,
     ) -> None:
-        """Entities by key. If a change is behind the event, all of them have the same gate."""
+        """Requeue entities, given by key, that their gates let pass. With `recheck` all have the same gate."""
         asks = self._may_cut_backoff_short
         for entity in self._gates.passing(waiting, event, recheck) if asks else [*waiting.values()]:
             self._unschedulable.remove(entity.key)
@@ -335,7 +339,7 @@ class SchedulingQueue(QueuePlaces):
     def _requeue(
         self, entity: QueuedEntity, label: str, strategy: QueueingStrategy, *, last_passed: bool = False
     ) -> str:
-        """Put an entity where it belongs, and say where that is. For `last_passed` see Gates."""
+        """Put an entity into its place, and return the name of that. For `last_passed` see Gates."""
         if strategy is QueueingStrategy.SKIP:
             self._to_unschedulable(entity, label)
             return UNSCHEDULABLE
@@ -357,7 +361,7 @@ class SchedulingQueue(QueuePlaces):
             self.nominate(entity.pod, None)
         return True
 
-    def _to_backoff(self, entity: QueuedEntity, label: str, *, last_passed: bool = False) -> bool:
+    def _to_backoff(self, entity: QueuedEntity, label: str, *, last_passed: bool) -> bool:
         if self._may_cut_backoff_short and self._gates.hold_back(entity, last_passed=last_passed):
             self._to_unschedulable(entity, label)
             return False
@@ -379,10 +383,10 @@ class SchedulingQueue(QueuePlaces):
 
     def _update_nomination(self, old: Pod, new: Pod) -> None:
         """A nomination that is not in the pod's status yet survives an update of the pod."""
-        known = self._state.nominated.node_of(old)
-        kept = known if not old.status.nominated_node_name and not new.status.nominated_node_name else None
+        in_status = old.status.nominated_node_name or new.status.nominated_node_name
+        node_name = None if in_status else self._state.nominated.node_of(old)
         self._state.nominated.remove(old)
-        self.nominate(new, kept or None)
+        self.nominate(new, node_name or None)
 
 
 def _pod(entity: QueuedEntity | None) -> QueuedPod | None:

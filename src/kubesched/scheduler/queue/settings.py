@@ -1,4 +1,4 @@
-"""What a scheduling queue is made with."""
+"""The settings of a scheduling queue, and the plugins that it asks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class QueueSettings:
     mode: SchedulerMode = SchedulerMode.PARITY
     """In BATCHED mode, pods whose class is known to be unschedulable wait, in backoff or after it."""
     is_busy: Callable[[], bool] = lambda: False
-    """While it is, no pod is tried before its backoff is over."""
+    """While it returns True, no pod is tried before its backoff is over."""
 
 
 @dataclass(frozen=True)

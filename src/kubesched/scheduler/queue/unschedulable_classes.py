@@ -1,4 +1,4 @@
-"""The one owner of what is known about classes of equal pods that no node fits.
+"""The classes of equal pods that no node fits, for the engine, the queue and the reporter.
 
 engine    repeats the decision         until anything changes         (`RepeatedFailures`)
 queue     does not try pods of it      until an event may help one    (`is_known_unschedulable`)
@@ -18,16 +18,16 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts, without_claim_names
 
 REPORTED_EVERY = 1.0
-"""Seconds in which one of equal pods that fail again is reported."""
+"""Seconds in which only one of equal pods that fail again is reported."""
 
 _MOST_REPORTED = 1000
-"""Classes. Where more fail, the first are forgotten, and reported once too often."""
+"""Classes. If more fail, the oldest are forgotten, and reported once too often."""
 
 
 class UnschedulableClasses(RepeatedFailures):
-    """Pods are equal if all plugins of their profile give them the same answers: then one speaks for all.
+    """Pods are equal if all plugins of their profile answer the same about them: then all fail if one does.
 
-    A pod with a nominated node is never held back for others, and never speaks for them: room is kept for it alone.
+    A pod with a nominated node is in no class: room is kept for it alone.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class UnschedulableClasses(RepeatedFailures):
         self._unschedulable: dict[Hashable, Pod] = {}
         """By class, the last pod that found no node, while it and all of its class wait for an event."""
         self._reported: dict[int, float] = {}
-        """By a number for the class, since what a pod is may be megabytes; in the order of time."""
+        """By a hash of the class, since a fingerprint may have megabytes: when it was last reported, oldest first."""
         self._on_retryable: Callable[[Hashable], None] = lambda equivalence_class: None
 
     def attach(self, on_retryable: Callable[[Hashable], None]) -> None:
@@ -51,7 +51,7 @@ class UnschedulableClasses(RepeatedFailures):
         return self._profiles[pod.spec.scheduler_name].signature(pod, self._state.facts(pod))
 
     def is_alone(self, pod: Pod, rejectors: Set[str]) -> bool:
-        """Whether the rejection by these plugins says nothing about other pods of the class."""
+        """Whether other pods of the class may fit though these plugins rejected this one."""
         rejects_alike = self._profiles[pod.spec.scheduler_name].rejects_alike(rejectors)
         return not rejects_alike or type(self.class_of(pod)) is tuple
 
@@ -70,26 +70,26 @@ class UnschedulableClasses(RepeatedFailures):
             self._on_retryable(equivalence_class)
 
     def is_known_unschedulable(self, equivalence_class: Hashable) -> bool:
-        """Whether a pod of this class would only fail as an equal one that was tried, and was not helped since.
+        """Whether a pod of this class would fail: one of them did, and no event has helped any of them since.
 
-        Nor was any other of the class: an event that helps one that was rejected earlier, and by others, counts.
+        Also an event that helps a pod of the class which other plugins rejected earlier makes it retryable.
         """
-        equal = self._unschedulable.get(equivalence_class)
-        return equal is not None and not self.is_nominated(equal)
+        failed_pod = self._unschedulable.get(equivalence_class)
+        return failed_pod is not None and not self.is_nominated(failed_pod)
 
     # -- for the reporter ---------------------------------------------------------------------------------------------
 
     def is_redundant(self, pod: Pod) -> bool:
-        """Whether the failure of the pod need not be reported, since its status says so, and an equal one just did.
+        """Whether the failure of the pod need not be reported: its status says so, and one of an equal pod just was.
 
         Where hundreds of equal pods wait and every event makes room for some, one after another fails again. The
-        condition and the Event of each cost many times what the attempt itself costs. If not, it counts as reported.
+        condition and the Event of each cost many times what the attempt costs. If False, it counts as reported.
         """
-        number, now = _number_of(pod, self._state.facts(pod)), self._clock()
-        if _says_unschedulable(pod) and now - self._reported.get(number, -REPORTED_EVERY) < REPORTED_EVERY:
+        digest, now = _digest_of(pod, self._state.facts(pod)), self._clock()
+        if _says_unschedulable(pod) and now - self._reported.get(digest, -REPORTED_EVERY) < REPORTED_EVERY:
             return True
-        self._reported.pop(number, None)
-        self._reported[number] = now
+        self._reported.pop(digest, None)
+        self._reported[digest] = now
         if len(self._reported) > _MOST_REPORTED:
             del self._reported[next(iter(self._reported))]
         return False
@@ -102,11 +102,11 @@ def _says_unschedulable(pod: Pod) -> bool:
     )
 
 
-def _number_of(pod: Pod, facts: PodFacts) -> int:
+def _digest_of(pod: Pod, facts: PodFacts) -> int:
     """The same for pods that differ only in the names of their claims, such as those of a StatefulSet."""
-    return facts.derived(_but_for_claims, pod) if facts.claims else hash(facts.fingerprint)
+    return facts.derived(_digest_without_claims, pod) if facts.claims else hash(facts.fingerprint)
 
 
-def _but_for_claims(pod: Pod) -> int:
+def _digest_without_claims(pod: Pod) -> int:
     spec = without_claim_names(pod.spec)
     return hash(msgspec.json.encode((pod.namespace, pod.metadata.labels, pod.metadata.controller, spec)))

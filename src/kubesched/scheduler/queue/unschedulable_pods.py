@@ -52,14 +52,14 @@ class UnschedulablePods:
         """Add an entity, or find its new class after it changed."""
         pod = entity.lookup_pod
         pending = self._class_of(entity, pod)
-        known = self._entities.get(entity.key)
-        # What an entity waits for that is a class of its own may follow from its status, which is not in its class.
-        if known is not None and known[2] is not None and known[1] == pending and not pending.own_key:
-            self._state.facts.release(known[2])  # as most updates leave it
+        entry = self._entities.get(entity.key)
+        # An entity with a class of its own may wait for something in its status, which is not part of its class.
+        if entry is not None and entry[2] is not None and entry[1] == pending and not pending.own_key:
+            self._state.facts.release(entry[2])  # most updates change no class
         else:
             self.remove(entity.key)
-            if known is not None and known[1].facts is not pending.facts:
-                entity.was_unschedulable = False  # what it is now was never tried
+            if entry is not None and entry[1].facts is not pending.facts:
+                entity.was_unschedulable = False  # its new version was never tried
         self._entities[entity.key] = (entity, pending, pod)
         if pod is not None and pending.facts is not None:
             self._state.facts.hold(pod, pending.facts)
@@ -74,14 +74,14 @@ class UnschedulablePods:
         if pod is not None:
             facts = self._state.facts(pod)
             is_alone = self._unschedulable_classes.is_alone(pod, entity.rejectors)
-            own_key = entity.key if is_alone or any(each.pending_plugins for each in entity.queued_pods) else ""
+            own_key = entity.key if is_alone or any(queued.pending_plugins for queued in entity.queued_pods) else ""
         return PendingClass(entity.scheduler_name, facts, frozenset(entity.rejectors), entity.gating_plugin, own_key)
 
     def remove(self, key: str) -> QueuedEntity | None:
-        known = self._entities.pop(key, None)
-        if known is None:
+        entry = self._entities.pop(key, None)
+        if entry is None:
             return None
-        entity, pending, pod = known
+        entity, pending, pod = entry
         if pod is not None:
             self._unschedulable_classes.mark_retryable(self._unschedulable_classes.class_of(pod))
             self._state.facts.release(pod)
@@ -93,7 +93,7 @@ class UnschedulablePods:
         return entity
 
     def mark_unschedulable(self, key: str) -> None:
-        """A pod that is here has just found no node. One that is a class of its own says nothing about others."""
+        """The pod of this key has just found no node. If it has a class of its own, that says nothing about others."""
         _, pending, pod = self._entities[key]
         if pending.facts is not None and pod is not None and not pending.own_key and not pending.gating_plugin:
             self._unschedulable_classes.mark_unschedulable(pod)
@@ -113,13 +113,13 @@ class UnschedulablePods:
             return []
         classes, rechecked = self._index.find(event, change, pods_to_recheck)
         for obj in change:
-            if isinstance(obj, Pod) and (known := self._entities.get(obj.key)) is not None:
-                classes[known[1]] = None
+            if isinstance(obj, Pod) and (entry := self._entities.get(obj.key)) is not None:
+                classes[entry[1]] = None
         members_by_class = {pending: self._classes[pending] for pending in classes}
         for key in rechecked:
-            known = self._entities.get(key)
-            if known is not None and (pending := known[1]) not in classes and pending.gating_plugin:
-                members_by_class.setdefault(pending, (self._classes[pending][0], {}))[1][key] = known[0]
+            entry = self._entities.get(key)
+            if entry is not None and (pending := entry[1]) not in classes and pending.gating_plugin:
+                members_by_class.setdefault(pending, (self._classes[pending][0], {}))[1][key] = entry[0]
         return [members for _, members in sorted(members_by_class.values(), key=itemgetter(0))]
 
 
