@@ -9,7 +9,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.selectors import Requirement
 from kubesched.api.workloads import Namespace
 from kubesched.framework.events import Hint, Lookup
-from kubesched.plugins.inter_pod_affinity.neighbours import means
+from kubesched.plugins.inter_pod_affinity.neighbours import term_matches
 from kubesched.plugins.shared.hinting import has_node, queue_if
 from kubesched.plugins.shared.node_lookup import ANY_NEW_NODE, Token, events_that_may_help, labels_brought
 from kubesched.state.cluster import ClusterState
@@ -23,16 +23,16 @@ _OTHERS, _OWN = "labels of others", "own labels"
 
 
 class CompanyHints:
-    """What other pods are to a pod that was rejected. With `any_unwanted`, one term that means a pod makes it unwanted.
+    """Which other pods a rejected pod waits for, to come or to go.
 
-    Without, all terms of anti-affinity must mean it. Unless it `knows_namespaces`, they are taken to have no labels, as
-    in the hints of kube-scheduler.
+    With `any_unwanted`, a pod is unwanted if one term of anti-affinity matches it; without, if all do. Unless
+    `knows_namespaces`, namespaces are taken to have no labels, as in the hints of kube-scheduler.
     """
 
     def __init__(self, *, any_unwanted: bool, knows_namespaces: bool = False) -> None:
         self._any_unwanted = any_unwanted
         self._knows_namespaces = knows_namespaces
-        self.company = Lookup(self._waits, self._brings)
+        self.company = Lookup(self._labels_waited_for, self._labels_brought)
 
     def after_pod(self, pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
         """Wanted company came, or unwanted company went."""
@@ -48,26 +48,26 @@ class CompanyHints:
 
     def _wants(self, facts: PodFacts, other: PodFacts | None, state: ClusterState) -> bool:
         terms = facts.terms_of(_NEAR)
-        return other is not None and bool(terms) and all(self._means(term, other, state) for term in terms)
+        return other is not None and bool(terms) and all(self._matches(term, other, state) for term in terms)
 
     def _avoids(self, facts: PodFacts, other: PodFacts | None, state: ClusterState) -> bool:
         terms, enough = facts.terms_of(_FAR), any if self._any_unwanted else all
-        return other is not None and bool(terms) and enough(self._means(term, other, state) for term in terms)
+        return other is not None and bool(terms) and enough(self._matches(term, other, state) for term in terms)
 
-    def _means(self, term: Term, other: PodFacts, state: ClusterState) -> bool:
-        if means(term, other, {}):
+    def _matches(self, term: Term, other: PodFacts, state: ClusterState) -> bool:
+        if term_matches(term, other, {}):
             return True
         asks = self._knows_namespaces and not term.namespace_selector.nothing
-        return asks and means(term, other, state.namespace_labels(other.namespace))
+        return asks and term_matches(term, other, state.namespace_labels(other.namespace))
 
-    def _waits(self, pod: Pod, state: ClusterState) -> Iterator[Hashable]:
-        """Pods with labels that terms could mean; or any that could have meant the pod by its own labels."""
+    def _labels_waited_for(self, pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+        """Pods with labels that terms could match; or any with terms that could have matched the pod's own labels."""
         facts = state.facts(pod)
-        for anchors_found in (_anchors_of_all(facts, _NEAR), self._anchors_of_avoided(facts)):
-            yield from ((_OTHERS, anchor) for anchor in anchors_found)
+        for anchors_of_terms in (_anchors_of_all(facts, _NEAR), self._anchors_of_avoided(facts)):
+            yield from ((_OTHERS, anchor) for anchor in anchors_of_terms)
         yield from ((_OWN, anchor) for anchor in labels_as_anchors(facts.labels))
 
-    def _brings(self, old: Pod | None, new: Pod | None, state: ClusterState) -> Iterator[Hashable]:
+    def _labels_brought(self, old: Pod | None, new: Pod | None, state: ClusterState) -> Iterator[Hashable]:
         for pod in (old, new):
             if pod is not None:
                 yield from ((_OTHERS, anchor) for anchor in labels_as_anchors(pod.metadata.labels))
@@ -95,7 +95,7 @@ def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hi
 
 
 def _anchors_of_all(facts: PodFacts, kind: TermKind) -> list[tuple[str, ...]]:
-    """What one of must be among the labels of pods that all terms of a kind mean: some term's anchors will do."""
+    """Labels, of which a pod that all terms of a kind match has at least one: some term's anchors will do."""
     anchors_by_term = [list(anchors(term.selector)) for term in facts.terms_of(kind)]
     return min(anchors_by_term, key=lambda of_term: (() in of_term, len(of_term)), default=[])
 
@@ -117,13 +117,13 @@ def after_domain(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> 
     if old is None:
         return Hint.QUEUE
     facts, changed = state.facts(pod), _changed_labels(old, new)
-    meant = state.matches.existing_terms_matching(facts, state.namespace_labels(facts.namespace), changed)
-    return queue_if(any(matched.like.kind == _FAR for matched in meant))
+    terms = state.matches.existing_terms_matching(facts, state.namespace_labels(facts.namespace), changed)
+    return queue_if(any(matching.like.kind == _FAR for matching in terms))
 
 
 def after_namespace(pod: Pod, old: Namespace | None, new: Namespace | None, state: ClusterState) -> Hint:
     """A namespace has other labels: terms look into it that did not, or do so no more. kube-scheduler overlooks it."""
-    before, after = ({} if one is None else one.metadata.labels for one in (old, new))
+    before, after = ({} if namespace is None else namespace.metadata.labels for namespace in (old, new))
     if before == after:
         return Hint.SKIP
     if pod.namespace in {namespace.name for namespace in (old, new) if namespace is not None}:

@@ -82,33 +82,29 @@ def by_topology(terms: Iterable[Term], cycle: Cycle) -> dict[str, list[WeightedS
     for term in cycle.budget.watched(terms, EXPENSE):
         if cycle.state.nodes.has_label(term.topology_key):
             weight = -term.weight if term.kind == "preferred-anti-affinity" else term.weight or 1
-            wanted = WeightedSelector(namespaces_of(term, cycle.state), term.selector, weight)
-            selectors.setdefault(term.topology_key, []).append(wanted)
+            selector = WeightedSelector(namespaces_of(term, cycle.state), term.selector, weight)
+            selectors.setdefault(term.topology_key, []).append(selector)
     return selectors
 
 
-def means(term: Term, facts: PodFacts, namespace_labels: dict[str, str]) -> bool:
-    """Whether a term of a placed pod means the pod with these facts."""
-    return _looks_into(term, facts, namespace_labels) and term.selector.matches(facts.labels)
+def term_matches(term: Term, facts: PodFacts, namespace_labels: dict[str, str]) -> bool:
+    """Whether a term of a placed pod matches the pod with these facts, in a namespace with these labels."""
+    in_namespace = facts.namespace in term.namespaces or term.namespace_selector.matches(namespace_labels)
+    return in_namespace and term.selector.matches(facts.labels)
 
 
-def _looks_into(term: Term, facts: PodFacts, namespace_labels: dict[str, str]) -> bool:
-    """Whether a term of a placed pod is about the namespace of these facts."""
-    return facts.namespace in term.namespaces or term.namespace_selector.matches(namespace_labels)
-
-
-class Meant(NamedTuple):
-    """Terms of placed pods that mean the incoming pod: those of one kind of carrier in one topology."""
+class MatchingTerms(NamedTuple):
+    """Terms of placed pods that match the incoming pod: those of one kind of carrier in one topology."""
 
     carried: CarriedTerms
     topology_key: str
-    terms: int
+    number: int
     weight: int
     """The sum of the weights of these terms."""
 
 
-def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[Meant]]:
-    """The terms of placed pods that mean the incoming pod in topologies that nodes have, by kind.
+def matching_carried_terms(cycle: Cycle) -> dict[TermKind, list[MatchingTerms]]:
+    """The terms of placed pods that match the incoming pod in topologies that nodes have, by kind.
 
     Kept until terms, namespaces or the keys of nodes' labels change.
     """
@@ -117,7 +113,7 @@ def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[Meant]]:
     return cycle.shared_facts.derived_at(version, _find_carried_terms, cycle)
 
 
-def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[Meant]]:
+def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[MatchingTerms]]:
     state, facts = cycle.state, cycle.facts
     labels = state.namespace_labels(facts.namespace)
     sums: dict[tuple[TermKind, CarriedTerms, str], list[int]] = {}
@@ -125,10 +121,10 @@ def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[Meant]]:
         number_and_weight = sums.setdefault((term.kind, carried, term.topology_key), [0, 0])
         number_and_weight[0] += number
         number_and_weight[1] += weight
-    meant: dict[TermKind, list[Meant]] = {}
+    by_kind: dict[TermKind, list[MatchingTerms]] = {}
     for (kind, carried, key), (number, weight) in sums.items():
-        meant.setdefault(kind, []).append(Meant(carried, key, number, weight))
-    return meant
+        by_kind.setdefault(kind, []).append(MatchingTerms(carried, key, number, weight))
+    return by_kind
 
 
 TopologyCounts = list[tuple[str, Int64]]
@@ -151,26 +147,26 @@ class Neighbours:
             keys = dict.fromkeys(term.topology_key for term in self._affinity)
             self.wanted = [(key, self._by_domain(key, matching)) for key in keys]
         self.avoided: TopologyCounts = [
-            (key, self._by_domain(key, self._state.matches.total(tuple(wanted))))
-            for key, wanted in by_topology(self._anti_affinity, cycle).items()
+            (key, self._by_domain(key, self._state.matches.total(tuple(selectors))))
+            for key, selectors in by_topology(self._anti_affinity, cycle).items()
         ]
-        """For each topology key of the anti-affinity terms, how many pods they mean, once per term."""
+        """For each topology key of the anti-affinity terms, how many pods they match, once per term."""
         carriers: dict[str, Int64] = {}
-        for meant in carried_terms_that_mean(cycle).get("required-anti-affinity", ()):
-            add_carriers(carriers, meant, meant.terms, cycle.state)
+        for matching_terms in matching_carried_terms(cycle).get("required-anti-affinity", ()):
+            add_carriers(carriers, matching_terms, matching_terms.number, cycle.state)
         self.unwelcome: TopologyCounts = list(carriers.items())
-        """Pods whose own anti-affinity means this pod, once per topology key."""
+        """Pods whose own anti-affinity matches this pod, once per topology key."""
 
     @classmethod
     def of(cls, cycle: Cycle) -> Neighbours | None:
         """The neighbours of the pod, or None if no term concerns it."""
         if not cycle.facts.terms and not cycle.state.matches.carried:
             return None
-        terms = bool(cycle.facts.terms_of("required-affinity") or cycle.facts.terms_of("required-anti-affinity"))
-        if not terms and not carried_terms_that_mean(cycle).get("required-anti-affinity"):
+        has_terms = bool(cycle.facts.terms_of("required-affinity") or cycle.facts.terms_of("required-anti-affinity"))
+        if not has_terms and not matching_carried_terms(cycle).get("required-anti-affinity"):
             return None
         neighbours = cls(cycle)
-        return neighbours if terms or any(pods.any() for _, pods in neighbours.unwelcome) else None
+        return neighbours if has_terms or any(pods.any() for _, pods in neighbours.unwelcome) else None
 
     def satisfied(self, nodes: Nodes) -> Bool:
         """Per row whether all wanted pods are near. The first pod of a kind that wants its own may go anywhere."""
@@ -191,7 +187,7 @@ class Neighbours:
     def keys_of_copies_apart(self, cycle: Cycle) -> list[str]:
         """The topologies in each domain of which there may be one copy of the pod."""
         labels = cycle.state.namespace_labels(self._facts.namespace)
-        carried = (term for term in self._anti_affinity if means(term, self._facts, labels))
+        carried = (term for term in self._anti_affinity if term_matches(term, self._facts, labels))
         keys = dict.fromkeys(term.topology_key for term in (*self._avoiding(self._facts), *carried))
         return [key for key in keys if cycle.state.nodes.has_label(key)]
 
@@ -206,21 +202,21 @@ class Neighbours:
                 self._add(avoided[term.topology_key], term.topology_key, row, sign)
         labels = cycle.state.namespace_labels(self._facts.namespace)
         for term in pod.facts.terms_of("required-anti-affinity"):
-            if means(term, self._facts, labels):
-                self._add(self._unwelcome(term.topology_key), term.topology_key, row, sign)
+            if term_matches(term, self._facts, labels):
+                self._add(self._unwelcome_by(term.topology_key), term.topology_key, row, sign)
 
     def concerns(self, cycle: Cycle, facts: PodFacts) -> bool:
         """Whether pods with these facts count: they are wanted, to be avoided, or do not want this one."""
         if (self._affinity and self._wants(facts)) or any(True for _ in self._avoiding(facts)):
             return True
         labels = cycle.state.namespace_labels(self._facts.namespace)
-        return any(means(term, self._facts, labels) for term in facts.terms_of("required-anti-affinity"))
+        return any(term_matches(term, self._facts, labels) for term in facts.terms_of("required-anti-affinity"))
 
     def _wants(self, facts: PodFacts) -> bool:
         return all(self._matches(term, facts) for term in self._affinity)
 
     def _avoiding(self, facts: PodFacts) -> Iterator[Term]:
-        """The anti-affinity terms that mean pods with these facts."""
+        """The anti-affinity terms that match pods with these facts."""
         if self._anti_affinity:
             index = self._facts.derived(_avoided_by_label, self._anti_affinity)
             yield from (term for term in index.candidates(facts.labels) if self._matches(term, facts))
@@ -231,10 +227,10 @@ class Neighbours:
         namespaces = self._namespaces[term]
         return (namespaces is None or facts.namespace in namespaces) and term.selector.matches(facts.labels)
 
-    def _unwelcome(self, key: str) -> Int64:
-        """The counts of a topology key; begun if no placed pod has a term with that key."""
-        for known, pods in self.unwelcome:
-            if known == key:
+    def _unwelcome_by(self, key: str) -> Int64:
+        """The pods per domain of a topology key; all 0 if no placed pod has a term with that key."""
+        for topology_key, pods in self.unwelcome:
+            if topology_key == key:
                 return pods
         pods = np.zeros(len(self._state.nodes.label(key).values) + 1, dtype=np.int64)
         self.unwelcome.append((key, pods))
@@ -250,14 +246,14 @@ class Neighbours:
         return counts.by_value(self._state.nodes.label(key), self._state.nodes.size).copy()
 
 
-def add_carriers(sums: dict[str, Int64], meant: Meant, times: int, state: ClusterState) -> None:
+def add_carriers(sums: dict[str, Int64], terms: MatchingTerms, times: int, state: ClusterState) -> None:
     """Add the carriers of terms, so many times, to the sums of their topology; begun only if there are any in it."""
-    key, table = meant.topology_key, state.nodes
+    key, table = terms.topology_key, state.nodes
     if not table.has_label(key):
         return
     column = table.label(key)
     of_key = sums[key] if key in sums else np.zeros(len(column.values) + 1, dtype=np.int64)
-    if meant.carried.add_to(of_key, column, table.size, times):
+    if terms.carried.add_to(of_key, column, table.size, times):
         sums[key] = of_key
 
 

@@ -1,4 +1,4 @@
-"""InterPodAffinity: required and preferred terms of the incoming pod, and those of placed pods that mean it."""
+"""InterPodAffinity: required and preferred terms of the incoming pod, and those of placed pods that match it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kubesched.plugins.inter_pod_affinity.neighbours import (
     Neighbours,
     add_carriers,
     by_topology,
-    carried_terms_that_mean,
+    matching_carried_terms,
 )
 from kubesched.plugins.shared.hinting import waits_for, waits_for_pods
 from kubesched.state.columns import Int32, Int64
@@ -130,19 +130,19 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return SKIP
         near = cycle.facts.terms_of("preferred-affinity")
         far = cycle.facts.terms_of("preferred-anti-affinity")
-        carried = carried_terms_that_mean(cycle)
+        carried = matching_carried_terms(cycle)
         if not near and not far and (self._args.ignore_preferred_terms_of_existing_pods or not carried):
             return SKIP
         topologies: dict[str, Int64] = {}
-        for terms in (near, far):  # apart, for what cancels out is still there
-            _add_meant(topologies, terms, cycle)
-        for meant in carried.get("preferred-affinity", ()):
-            add_carriers(topologies, meant, meant.weight, cycle.state)
-        for meant in carried.get("preferred-anti-affinity", ()):
-            add_carriers(topologies, meant, -meant.weight, cycle.state)
+        for own_terms in (near, far):  # apart, for what cancels out is still there
+            _add_matching(topologies, own_terms, cycle)
+        for terms in carried.get("preferred-affinity", ()):
+            add_carriers(topologies, terms, terms.weight, cycle.state)
+        for terms in carried.get("preferred-anti-affinity", ()):
+            add_carriers(topologies, terms, -terms.weight, cycle.state)
         hard_weight = self._args.hard_pod_affinity_weight
-        for meant in carried.get("required-affinity", ()) if hard_weight > 0 else ():
-            add_carriers(topologies, meant, meant.terms * hard_weight, cycle.state)
+        for terms in carried.get("required-affinity", ()) if hard_weight > 0 else ():
+            add_carriers(topologies, terms, terms.number * hard_weight, cycle.state)
         if not topologies:
             return SKIP
         cycle.write(_TOPOLOGIES, list(topologies.items()))
@@ -164,10 +164,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return (float(MAX_NODE_SCORE) * ((scores - least) / float(span))).astype(np.int64)
 
 
-def _add_meant(sums: dict[str, Int64], terms: tuple[Term, ...], cycle: Cycle) -> None:
-    """Add the weights of the terms to each domain in which are pods that they mean, by topology key."""
+def _add_matching(sums: dict[str, Int64], terms: tuple[Term, ...], cycle: Cycle) -> None:
+    """Add the weights of the terms to each domain in which are pods that they match, by topology key."""
     table = cycle.state.nodes
-    for key, wanted in by_topology(terms, cycle).items():
-        weights = cycle.state.matches.total(tuple(wanted)).by_value(table.label(key), table.size)
+    for key, selectors in by_topology(terms, cycle).items():
+        weights = cycle.state.matches.total(tuple(selectors)).by_value(table.label(key), table.size)
         if weights.any():
             sums[key] = sums[key] + weights if key in sums else weights.copy()

@@ -84,8 +84,8 @@ class Allocation:
         return totals.scoring_requested if self._defaults else totals.requested
 
     def _request(self, cycle: Cycle) -> ScoredRequest:
-        asked = self._requests(cycle)
-        amounts = {resource.name: asked.get(resource.name, 0) for resource in self._resources}
+        requests = self._requests(cycle)
+        amounts = {resource.name: requests.get(resource.name, 0) for resource in self._resources}
         counting = [scored for scored in self._resources if amounts[scored.name] or not is_scalar(scored.name)]
         resources = tuple(
             ScoredResource(cycle.state.nodes.resource_id(resource.name), resource.weight, amounts[resource.name])

@@ -199,8 +199,7 @@ class NodeResourcesFit(
         return self._strategy.node(request.resources, self._allocation.used_at(totals), totals.allocatable)
 
     def _request_of(self, cycle: Cycle) -> PodRequest:
-        version = cycle.state.nodes.resources_version
-        return cycle.shared_facts.derived_at(version, self._make, cycle)
+        return cycle.shared_facts.derived_at(cycle.state.nodes.resources_version, self._make, cycle)
 
     def _request(self, cycle: Cycle) -> PodRequest:
         amounts = {
@@ -241,7 +240,8 @@ class NodeResourcesFit(
                 if _insufficient(name) in status.reasons:
                     short_of[name].append(nodes.view(row))
         amounts = dict(zip(request.names, request.wanted))
-        return details_of(shortage_of(name, amounts[name], found) for name, found in sorted(short_of.items()) if found)
+        shortages = (shortage_of(name, amounts[name], views) for name, views in sorted(short_of.items()) if views)
+        return details_of(tuple(shortages))
 
     def _is_ignored(self, name: str) -> bool:
         args = self._args
@@ -255,16 +255,16 @@ class NodeResourcesFit(
         """
         places = (0, *(1 + i for i in request.offered), 1 + len(request.names))
 
-        def rejection(found: Iterable[int]) -> int:
-            return self.rejections.id_of(request.shortage(sum((1 << places[bit] for bit in found), 0) | always))
+        def rejection(bits: Iterable[int]) -> int:
+            return self.rejections.id_of(request.shortage(sum((1 << places[bit] for bit in bits), 0) | always))
 
         if len(faults) > _TABLE_BITS:
             packed = np.ascontiguousarray(np.packbits(faults, axis=0).T)
-            _, first, which = np.unique(
+            _, first, inverse = np.unique(
                 packed.view(np.dtype((np.void, packed.shape[1])))[:, 0], return_index=True, return_inverse=True
             )
             ids = [rejection(np.flatnonzero(faults[:, column]).tolist()) for column in first.tolist()]
-            return np.array(ids, dtype=np.int32)[which]
+            return np.array(ids, dtype=np.int32)[inverse]
         combined = (1 << np.arange(len(faults))) @ faults
         table = np.zeros(1 << len(faults), dtype=np.int32)
         for combination in np.flatnonzero(np.bincount(combined)).tolist():
@@ -295,18 +295,17 @@ class Shortage:
     """How many have too little, and would fit otherwise."""
 
 
-def details_of(shortages: Iterable[Shortage]) -> Details:
+def details_of(shortages: tuple[Shortage, ...]) -> Details:
     """The shortages, and a table of them."""
-    found = tuple(shortages)
     rows = tuple(
-        (short.resource, str(short.nodes), short.asked, f"{short.most_left} on {short.node}") for short in found
+        (short.resource, str(short.nodes), short.asked, f"{short.most_left} on {short.node}") for short in shortages
     )
     columns = ("Too little", "Nodes", "Asked for", "Most that is left")
-    return Details((Section(columns=columns, rows=rows, right=columns[1:3]),) if rows else (), found)
+    return Details((Section(columns=columns, rows=rows, right=columns[1:3]),) if rows else (), shortages)
 
 
-def shortage_of(resource: str, asked: int, nodes: list[NodeView]) -> Shortage:
+def shortage_of(resource: str, amount: int, nodes: list[NodeView]) -> Shortage:
     """What these nodes have too little of; most is left on a node that offers some."""
     offers = ((node.allocatable(resource), node) for node in nodes)
     _, lack, name = min((not offer, node.requested(resource) - offer, node.name) for offer, node in offers)
-    return Shortage(resource, amount_text(resource, asked), amount_text(resource, max(0, -lack)), name, len(nodes))
+    return Shortage(resource, amount_text(resource, amount), amount_text(resource, max(0, -lack)), name, len(nodes))

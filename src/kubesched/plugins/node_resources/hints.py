@@ -42,10 +42,10 @@ def after_pod(pod: Pod, old: Pod, new: Pod | None, state: ClusterState) -> Hint:
         return queue_if(has_node(old))
     if not new.spec.node_name:
         return Hint.SKIP
-    changed = state.companion(_Changed)
+    changed = state.companion(_LastChange)
     before, after = changed.amounts(old, _placed), changed.amounts(new, _placed)
-    wanted = state.facts(pod).without_node_names.derived(_wanted_of_pods, (pod, state))
-    return queue_if(any(before.get(name, 0) > after.get(name, 0) for name in wanted))
+    requests = state.facts(pod).without_node_names.derived(_wanted_of_pods, (pod, state))
+    return queue_if(any(before.get(name, 0) > after.get(name, 0) for name in requests))
 
 
 def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
@@ -53,18 +53,18 @@ def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hi
 
     Resources that the profile ignores count here, as they do in kube-scheduler.
     """
-    wanted = _wanted_of_nodes(pod, state)
-    offered = state.companion(_Changed).amounts(new, _offered)
+    requests = _wanted_of_nodes(pod, state)
+    offered = state.companion(_LastChange).amounts(new, _offered)
     by_devices = False
-    for name, amount in wanted.items():
+    for name, amount in requests.items():
         if not offered.get(name) and is_served(name, state):
             by_devices = True
         elif amount > offered.get(name, 0):
             return Hint.SKIP
     if old is None or by_devices:
         return Hint.QUEUE
-    before = state.companion(_Changed).amounts(old, _offered)
-    return queue_if(any(offered.get(name, 0) > before.get(name, 0) for name in wanted))
+    before = state.companion(_LastChange).amounts(old, _offered)
+    return queue_if(any(offered.get(name, 0) > before.get(name, 0) for name in requests))
 
 
 def after_device_class(pod: Pod, old: DeviceClass | None, new: DeviceClass, state: ClusterState) -> Hint:
@@ -77,19 +77,19 @@ def after_device_class(pod: Pod, old: DeviceClass | None, new: DeviceClass, stat
     return queue_if(not provided.isdisjoint(pod_requests(pod)))
 
 
-class _Changed:
+class _LastChange:
     """What the objects of the last change amount to: each of very many kinds of waiting pods is held against them."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._known: tuple[tuple[object, Amounts], ...] = ()
+        self._last_two: tuple[tuple[object, Amounts], ...] = ()
 
     def amounts(self, obj: T, count: Callable[[T, ClusterState], Amounts]) -> Amounts:
-        for known, amounts in self._known:
-            if known is obj:
+        for last, amounts in self._last_two:
+            if last is obj:
                 return amounts
         amounts = count(obj, self._state)
-        self._known = ((obj, amounts), *self._known[:1])
+        self._last_two = ((obj, amounts), *self._last_two[:1])
         return amounts
 
 
@@ -98,7 +98,7 @@ def _sizes_waited_for(pod: Pod, state: ClusterState) -> Iterable[Hashable]:
 
 
 def _sizes_brought(old: Node | None, new: Node, state: ClusterState) -> Iterable[Hashable]:
-    cpu, memory = _size(state.companion(_Changed).amounts(new, _offered))
+    cpu, memory = _size(state.companion(_LastChange).amounts(new, _offered))
     return product(range(cpu + 1), range(memory + 1))
 
 

@@ -16,12 +16,12 @@ def fullness(resources: Sequence[ResourceSpec], proposal: Proposal, state: Clust
     table, rows = state.nodes, proposal.placement.rows
     total = weights = 0
     for resource in resources:
-        at = table.resource_id(resource.name)
-        asked = sum(int(facts.scoring[at]) * count for facts, count in proposal.pods if at < len(facts.scoring))
-        if not asked and is_scalar(resource.name):
+        i = table.resource_id(resource.name)
+        amount = sum(int(facts.scoring[i]) * count for facts, count in proposal.pods if i < len(facts.scoring))
+        if not amount and is_scalar(resource.name):
             continue
-        offered = int(table.allocatable[at, rows].sum())
-        used = int(table.scoring_requested[at, rows].sum()) + asked
+        offered = int(table.allocatable[i, rows].sum())
+        used = int(table.scoring_requested[i, rows].sum()) + amount
         if offered:
             total += min(used, offered) * MAX_NODE_SCORE // offered * resource.weight
             weights += resource.weight

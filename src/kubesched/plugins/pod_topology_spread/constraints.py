@@ -20,7 +20,7 @@ SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable="ScheduleAnyway", max_skew=5),
 )
 
-_ASKED_FOR_SELECTORS: tuple[type[KubeObject], ...] = (Service, ReplicationController, ReplicaSet, StatefulSet)
+_KINDS_WITH_SELECTORS: tuple[type[KubeObject], ...] = (Service, ReplicationController, ReplicaSet, StatefulSet)
 
 
 class SpreadConstraint(NamedTuple):
@@ -58,34 +58,33 @@ class SpreadConstraints:
     def _of(self, cycle: Cycle, action: str) -> tuple[SpreadConstraint, ...]:
         if cycle.pod.spec.topology_spread_constraints:
             return cycle.shared_facts.derived(self._compile_own, cycle.pod).get(action, ())
-        return self._defaulted(cycle).get(action, ()) if action in self._actions_by_default else ()
+        return self._by_default(cycle).get(action, ()) if action in self._actions_by_default else ()
 
-    def _defaulted(self, cycle: Cycle) -> ByAction:
+    def _by_default(self, cycle: Cycle) -> ByAction:
         pod, objects = cycle.pod, cycle.state.objects
         if not pod.metadata.owner_references and not objects.in_namespace(Service, pod.namespace):
             return {}
         # The same for all equivalent pods that have the same owners, until one of the objects looked at changes.
-        versions = tuple(map(objects.version, _ASKED_FOR_SELECTORS))
+        versions = tuple(map(objects.version, _KINDS_WITH_SELECTORS))
         valid_for = (pod.namespace, pod.metadata.owner_references, versions)
         return cycle.shared_facts.derived_at(valid_for, self._compile_defaults, cycle)
 
     def _compile_own(self, pod: Pod) -> ByAction:
-        return self._compiled(pod.spec.topology_spread_constraints, pod)
+        return self._compile(pod.spec.topology_spread_constraints, pod)
 
     def _compile_defaults(self, cycle: Cycle) -> ByAction:
         selector = default_selector(cycle.pod, cycle.state.objects)
-        if selector.is_empty:
-            return {}
-        compiled = self._compiled(self._defaults, cycle.pod)
-        return {action: tuple(c._replace(selector=selector) for c in found) for action, found in compiled.items()}
+        return {} if selector.is_empty else self._compile(self._defaults, cycle.pod, selector)
 
-    def _compiled(self, constraints: Iterable[TopologySpreadConstraint], pod: Pod) -> ByAction:
+    def _compile(
+        self, constraints: Iterable[TopologySpreadConstraint], pod: Pod, selector: Selector | None = None
+    ) -> ByAction:
         by_action: dict[str, list[SpreadConstraint]] = {}
         for c in constraints:
             compiled = SpreadConstraint(
                 max_skew=c.max_skew,
                 topology_key=c.topology_key,
-                selector=self._selector(c, pod),
+                selector=self._selector(c, pod) if selector is None else selector,
                 min_domains=1 if c.min_domains is None else c.min_domains,
                 honors_affinity=c.node_affinity_policy != "Ignore",
                 honors_taints=c.node_taints_policy == "Honor",
@@ -97,17 +96,17 @@ class SpreadConstraints:
         """The selector with matchLabelKeys worked in; the API server may have done that already, which does no harm."""
         labels = pod.metadata.labels
         keys = constraint.match_label_keys if self._match_label_keys else ()
-        same = {key: labels[key] for key in keys if key in labels}
-        return compile_selector(constraint.label_selector).also(selector_from_labels(same or {}).requirements)
+        own_labels = {key: labels[key] for key in keys if key in labels}
+        return compile_selector(constraint.label_selector).also(selector_from_labels(own_labels).requirements)
 
 
 def default_selector(pod: Pod, objects: ObjectStore) -> Selector:
     """What the services that select the pod and its owner have in common: the pods that are like it."""
     labels: dict[str, str] = {}
     for service in objects.in_namespace(Service, pod.namespace):
-        wanted = service.spec.selector
-        if wanted and wanted.items() <= pod.metadata.labels.items():
-            labels.update(wanted)
+        selector = service.spec.selector
+        if selector and selector.items() <= pod.metadata.labels.items():
+            labels.update(selector)
     owner = pod.metadata.controller
     if owner is None:
         return selector_from_labels(labels)

@@ -100,10 +100,10 @@ class EligibleNodes:
 
     def counted(self, topology_key: str) -> CountedNodes:
         column = self._table.label(topology_key)
-        known = self._by_topology.get(column.key)
-        if known is None:
-            known = self._by_topology[column.key] = CountedNodes(self._rows, column, self._table.size)
-        return known
+        counted = self._by_topology.get(column.key)
+        if counted is None:
+            counted = self._by_topology[column.key] = CountedNodes(self._rows, column, self._table.size)
+        return counted
 
 
 class CachedNodes(NamedTuple):
@@ -115,29 +115,29 @@ class CachedNodes(NamedTuple):
     counted: tuple[tuple[SpreadConstraint, CountedNodes], ...]
 
 
-class EligibleNodesOf:
+class EligibleNodesCache:
     """Finds or makes the eligible nodes. They change only with node objects, and many kinds of pods share them."""
 
     def __init__(self, *, numeric: bool) -> None:
         self._numeric = numeric
-        self._known: dict[Hashable, EligibleNodes] = {}
+        self._cached: dict[Hashable, EligibleNodes] = {}
 
     def of_all(
         self,
         cycle: Cycle,
         constraints: tuple[SpreadConstraint, ...],
         keys: tuple[str, ...],
-        kept: StateKey[CachedNodes],
+        state_key: StateKey[CachedNodes],
     ) -> Iterable[tuple[SpreadConstraint, CountedNodes]]:
         """The nodes that each of the constraints counts, kept for equivalent pods until a node object changes."""
         if len(constraints) > _KEYS_KEPT:
             return self._of_each(cycle, constraints, keys)
         version = _version(cycle)
-        known = cycle.facts.find(kept)
-        if known is None or known.version != version or known.constraints != constraints or known.keys != keys:
-            known = CachedNodes(version, constraints, keys, tuple(self._of_each(cycle, constraints, keys)))
-            cycle.facts.keep(kept, known)
-        return known.counted
+        cached = cycle.facts.find(state_key)
+        if cached is None or cached.version != version or cached.constraints != constraints or cached.keys != keys:
+            cached = CachedNodes(version, constraints, keys, tuple(self._of_each(cycle, constraints, keys)))
+            cycle.facts.keep(state_key, cached)
+        return cached.counted
 
     def _of_each(
         self, cycle: Cycle, constraints: Iterable[SpreadConstraint], keys: tuple[str, ...]
@@ -160,13 +160,13 @@ class EligibleNodesOf:
             None if required is None or required.allow_all else (required.labels, required.terms),
             cycle.pod.spec.tolerations if constraint.honors_taints else None,
         )
-        known = self._known.pop(key, None)
-        if known is None or known.version != _version(cycle):
-            if len(self._known) >= _KINDS_KEPT:
-                del self._known[next(iter(self._known))]
-            known = EligibleNodes(cycle, constraint, keys, numeric=self._numeric)
-        self._known[key] = known
-        return known
+        eligible = self._cached.pop(key, None)
+        if eligible is None or eligible.version != _version(cycle):
+            if len(self._cached) >= _KINDS_KEPT:
+                del self._cached[next(iter(self._cached))]
+            eligible = EligibleNodes(cycle, constraint, keys, numeric=self._numeric)
+        self._cached[key] = eligible
+        return eligible
 
 
 def matching_pods(cycle: Cycle, constraint: SpreadConstraint) -> MatchCounter | None:

@@ -36,7 +36,7 @@ from kubesched.plugins.pod_topology_spread.domains import (
     CachedNodes,
     CountedNodes,
     Domains,
-    EligibleNodesOf,
+    EligibleNodesCache,
     matching_pods,
 )
 from kubesched.plugins.pod_topology_spread.skew import counts_of, details_of, skew_in_words
@@ -79,7 +79,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._constraints = SpreadConstraints(
             args or PodTopologySpreadArgs(), match_label_keys=features.match_label_keys_in_spread
         )
-        self._eligible_nodes = EligibleNodesOf(numeric=features.taint_comparisons)
+        self._eligible_nodes = EligibleNodesCache(numeric=features.taint_comparisons)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         pods = waits_for_pods(
@@ -119,7 +119,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def after_node(self, pod: Pod, old: Node | None, new: Node | None, state: ClusterState) -> Hint:
         """A node that has a place in all topologies came or went, or changed its place or its taints."""
         constraints = self._constraints.hard(Cycle(pod, state))
-        before, after = _place(old, constraints), _place(new, constraints)
+        before, after = _domains_of(old, constraints), _domains_of(new, constraints)
         if before is None or after is None or old is None or new is None:
             return queue_if(before is not after)
         return queue_if(before != after or old.spec.taints != new.spec.taints)
@@ -147,13 +147,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         skewed, unlabelled = self.rejections.id_of(SKEWED), self.rejections.id_of(NO_LABEL)
         rejected: Int32 | None = None
-        asked = cycle.read(_DOMAINS)
-        for number, domains in enumerate(asked, 1):
+        topologies = cycle.read(_DOMAINS)
+        for number, domains in enumerate(topologies, 1):
             constraint = domains.constraint
             ids = nodes.label_ids(constraint.topology_key)
-            itself = constraint.selector.matches(cycle.pod.metadata.labels)
-            # pods there + the pod itself - pods where they are fewest, at most maxSkew
-            limit = constraint.max_skew - itself + domains.fewest()
+            self_match = constraint.selector.matches(cycle.pod.metadata.labels)
+            # pods there + 1 if the pod counts itself - pods where they are fewest: at most maxSkew
+            limit = constraint.max_skew - self_match + domains.fewest()
             if len(ids) < len(domains.pods):
                 skewed_ids = np.where(domains.pods[ids] > limit, np.int32(skewed), np.int32(0))
                 skewed_ids[ids < 0] = unlabelled
@@ -162,7 +162,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 of_domains[-1] = unlabelled
                 skewed_ids = of_domains.take(ids)  # as of_domains[ids], in half the time
             rejected = skewed_ids if rejected is None else np.where(rejected == 0, skewed_ids, rejected)
-            if number < len(asked) and rejected.all():
+            if number < len(topologies) and rejected.all():
                 break
         return np.zeros(len(nodes), dtype=np.int32) if rejected is None else rejected
 
@@ -170,13 +170,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         rejected, limits = nodes.none(), []
         for domains in cycle.read(_DOMAINS):
             constraint = domains.constraint
-            ids, itself = nodes.label_ids(constraint.topology_key), constraint.selector.matches(cycle.facts.labels)
+            ids, self_match = nodes.label_ids(constraint.topology_key), constraint.selector.matches(cycle.facts.labels)
             rejected |= ids < 0
-            if itself and not constraint.selector.is_empty:
+            if self_match and not constraint.selector.is_empty:
                 lacks = domains.counted.domains < constraint.min_domains
                 limits.append(CopyLimit(ids, constraint.max_skew, domains.pods, domains.counted.present, lacks))
             else:
-                rejected |= domains.pods[ids] > constraint.max_skew - itself + domains.fewest()
+                rejected |= domains.pods[ids] > constraint.max_skew - self_match + domains.fewest()
         return CopyRoom(np.where(rejected, 0, np.iinfo(np.int64).max), tuple(limits))
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
@@ -186,14 +186,15 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._adjust(cycle, pod, row, -1)
 
     def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall:
-        asked = cycle.read(_DOMAINS)
-        return NodeShortfall(skew_in_words(cycle, asked, node) or SKEWED.message.removeprefix("node(s) "))
+        text = skew_in_words(cycle, cycle.read(_DOMAINS), node)
+        return NodeShortfall(text or SKEWED.message.removeprefix("node(s) "))
 
     def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
         """The pods of each domain, where a constraint rejects nodes."""
-        asked = cycle.find(_DOMAINS) or []
         rejects = any(rejections is self.rejections for rejections, _ in outcome.columns)
-        return details_of(counts_of(cycle, domains) for domains in asked) if rejects and not node else Details()
+        if node or not rejects:
+            return Details()
+        return details_of(tuple(counts_of(cycle, domains) for domains in cycle.find(_DOMAINS) or ()))
 
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
         if pod.facts.namespace != cycle.facts.namespace:
@@ -291,7 +292,7 @@ def _counts(constraint: SpreadConstraint, pod: Pod | None) -> bool:
     return pod is not None and constraint.selector.matches(pod.metadata.labels)
 
 
-def _place(node: Node | None, constraints: tuple[SpreadConstraint, ...]) -> tuple[str, ...] | None:
+def _domains_of(node: Node | None, constraints: tuple[SpreadConstraint, ...]) -> tuple[str, ...] | None:
     """The domains that the node is in, one for each constraint; None if one of them does not know the node."""
     if node is None:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,13 +43,13 @@ def counts_of(cycle: Cycle, domains: Domains) -> SpreadCounts:
     constraint, table = domains.constraint, cycle.state.nodes
     column = table.label(constraint.topology_key)
     present = np.flatnonzero(domains.counted.present).tolist()
-    known = sorted((int(domains.pods[i]), str(column.values.values[i]), i) for i in present)
-    found = [
+    by_pods = sorted((int(domains.pods[i]), str(column.values.values[i]), i) for i in present)
+    spread_domains = tuple(
         SpreadDomain(name, pods, _why_closed(cycle, column.ids[: table.size] == i) if place < _MOST_ROWS else "")
-        for place, (pods, name, i) in enumerate(known)
-    ]
-    fewest = domains.fewest() if found else 0
-    return SpreadCounts(constraint.topology_key, constraint.max_skew, constraint.min_domains, fewest, tuple(found))
+        for place, (pods, name, i) in enumerate(by_pods)
+    )
+    fewest = domains.fewest() if spread_domains else 0
+    return SpreadCounts(constraint.topology_key, constraint.max_skew, constraint.min_domains, fewest, spread_domains)
 
 
 def _why_closed(cycle: Cycle, rows: Bool) -> str:
@@ -64,10 +63,10 @@ def _why_closed(cycle: Cycle, rows: Bool) -> str:
     return "all its nodes are cordoned or tainted, and it counts"
 
 
-def skew_in_words(cycle: Cycle, asked: Iterable[Domains], node: NodeView) -> str:
+def skew_in_words(cycle: Cycle, topologies: list[Domains], node: NodeView) -> str:
     """Why constraints reject a node, as a phrase with the node as its subject."""
     phrases = []
-    for domains in asked:
+    for domains in topologies:
         constraint = domains.constraint
         value = node.labels.get(constraint.topology_key)
         if value is None:
@@ -76,30 +75,29 @@ def skew_in_words(cycle: Cycle, asked: Iterable[Domains], node: NodeView) -> str
         counts = counts_of(cycle, domains)
         pods = next((domain.pods for domain in counts.domains if domain.domain == value), 0)
         if pods + constraint.selector.matches(cycle.pod.metadata.labels) - counts.fewest > constraint.max_skew:
-            phrases.append(f"is in {value} with {pods} matching pods, {_others(counts, value)}")
+            phrases.append(f"is in {value} with {pods} matching pods, {_text_of_others(counts, value)}")
     return "; ".join(phrases)
 
 
-def _others(counts: SpreadCounts, value: str) -> str:
+def _text_of_others(counts: SpreadCounts, value: str) -> str:
     limit = f"maxSkew {counts.max_skew} over {counts.topology_key}"
     if len(counts.domains) < counts.min_domains:
         return f"of {len(counts.domains)} domains where {counts.min_domains} are wanted: {limit}"
     others = [domain for domain in counts.domains if domain.domain != value]
-    named = others if len(others) <= _MOST_NAMED else others[:1]
-    texts = [f"{each.domain} has {each.pods}{f' ({each.remark})' if each.remark else ''}" for each in named]
+    shown = others if len(others) <= _MOST_NAMED else others[:1]
+    texts = [f"{domain.domain} has {domain.pods}{f' ({domain.remark})' if domain.remark else ''}" for domain in shown]
     return f"{', '.join(texts)}: {limit}"
 
 
-def details_of(found: Iterable[SpreadCounts]) -> Details:
+def details_of(constraints: tuple[SpreadCounts, ...]) -> Details:
     """A table for each constraint."""
-    known = tuple(found)
     sections = tuple(
         Section(
             title=f"Spread over {counts.topology_key}, maxSkew {counts.max_skew}",
             columns=("Domain", "Matching pods", "Remark"),
-            rows=tuple((each.domain, str(each.pods), each.remark) for each in counts.domains[:_MOST_ROWS]),
+            rows=tuple((domain.domain, str(domain.pods), domain.remark) for domain in counts.domains[:_MOST_ROWS]),
             right=("Matching pods",),
         )
-        for counts in known
+        for counts in constraints
     )
-    return Details(sections, known)
+    return Details(sections, constraints)
