@@ -39,7 +39,7 @@ from kubesched.framework.client import NOT_FOUND, ClientError
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
-from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied
+from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, apply_to_claim
 from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.simulate.admission import admitted_claim
 from kubesched.state.cluster import ClusterState
@@ -259,7 +259,7 @@ class DeviceClaims:
         for claim in self._claims_of(pod):
             owner = claim.metadata.controller
             if claim.is_reserved_for(pod.uid):
-                claim = applied(UnreserveClaim(claim, pod.uid), claim)
+                claim = apply_to_claim(UnreserveClaim(claim, pod.uid), claim)
                 if not claim.status.reserved_for:
                     claim = replace(claim, status=ResourceClaimStatus())
                 self.store(claim)
@@ -333,7 +333,7 @@ def settle_claims(decision: Decision, state: ClusterState) -> None:
         allocation = attempt.allocations.get(index)
         if attempt.is_reserved(claim) or (allocation is None and claim.status.allocation is None):
             continue
-        written = applied(ReserveClaim(claim, attempt.consumers[index], allocation, now=""), claim)
+        written = apply_to_claim(ReserveClaim(claim, attempt.consumers[index], allocation, now=""), claim)
         if claim.name == IN_MEMORY_NAME:
             meta = replace(written.metadata, name=f"{decision.pod.name}-extended-resources")
             written = replace(written, metadata=meta)

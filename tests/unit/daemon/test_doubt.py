@@ -32,7 +32,7 @@ from kubesched.kube.errors import (
 )
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.dynamic_resources.claims import consumer_of
-from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, finalizer_patch, write_claim
+from kubesched.plugins.dynamic_resources.writes import ReserveClaim, apply_write, finalizer_patch, write_claim
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.testing import make_pod
 
@@ -198,7 +198,7 @@ def answered(claim: dict[str, Any]) -> Script:
 def test_allocation_that_took_effect_after_all_is_kept() -> None:
     before = stored("1")
     kept = apply_merge_patch(before, finalizer_patch(RESERVING, before))
-    after = changed(RESERVING, kept)
+    after = apply_write(RESERVING, kept)
     written = reserving(answered(before), answered(kept), BROKEN, BROKEN, answered(after))
     assert written is not None
     assert written.is_reserved_for(POD.uid)
@@ -216,7 +216,7 @@ ALLOCATED = stored("1", allocation=msgspec.to_builtins(DEVICES))
 
 
 def test_reservation_that_took_effect_after_all_is_kept() -> None:
-    after = stored("2", **changed(SHARING, ALLOCATED)["status"])
+    after = stored("2", **apply_write(SHARING, ALLOCATED)["status"])
     written = reserving(BROKEN, answered(after), write=SHARING, known=ALLOCATED)
     assert written is not None
     assert written.is_reserved_for(POD.uid)

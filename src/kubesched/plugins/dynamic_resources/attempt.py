@@ -190,9 +190,9 @@ def score_of_allocated(claims: Iterable[ResourceClaim]) -> int:
     for claim in claims:
         if claim.status.allocation is None:
             continue
-        given = {device.request for device in claim.status.allocation.devices.results}
+        requests = {device.request for device in claim.status.allocation.devices.results}
         for request in claim.spec.devices.requests:
             for position, alternative in enumerate(request.first_available):
-                if f"{request.name}/{alternative.name}" in given:
+                if f"{request.name}/{alternative.name}" in requests:
                     score += BEST_ALTERNATIVE - position
     return score

@@ -181,7 +181,7 @@ class ClaimBinding:
                 claim = attempt.claims[index] = await self._create(claim)
             is_shared = self._context.handle.mode is SchedulerMode.BATCHED or pod.spec.scheduling_group is not None
             write = ReserveClaim(claim, attempt.consumers[index], allocation, self._timestamp(), is_shared, beside)
-            written = self._written_already(write) or await self._write(write)
+            written = self._find_written(write) or await self._write(write)
         finally:
             if allocation is not None:
                 del attempt.allocations[index]  # it is released once, for other pods may count on it too
@@ -190,22 +190,22 @@ class ClaimBinding:
             await self._name_in_pod(written)
         attempt.claims[index] = written
 
-    def _written_already(self, write: ReserveClaim) -> ResourceClaim | None:
+    def _find_written(self, write: ReserveClaim) -> ResourceClaim | None:
         """The claim, if another pod that shares it has written just what is to be written."""
-        known = self._ledger.claim(write.claim.name, write.claim.namespace) if write.is_shared else None
-        if known is None or not known.is_reserved_for(write.consumer.uid):
+        claim = self._ledger.claim(write.claim.name, write.claim.namespace) if write.is_shared else None
+        if claim is None or not claim.is_reserved_for(write.consumer.uid):
             return None
-        has, wanted = known.status.allocation, write.allocation
-        is_same = has is not None and (wanted is None or has.devices == wanted.devices)
-        return known if is_same and known.metadata.uid == write.claim.metadata.uid else None
+        allocation, expected = claim.status.allocation, write.allocation
+        is_same = allocation is not None and (expected is None or allocation.devices == expected.devices)
+        return claim if is_same and claim.metadata.uid == write.claim.metadata.uid else None
 
     async def _write(self, write: ReserveClaim) -> ResourceClaim:
-        what = "allocation and reservation" if write.allocation is not None else "reservation"
+        fields = "allocation and reservation" if write.allocation is not None else "reservation"
         try:
-            known = self._ledger.claim(write.claim.name, write.claim.namespace)
-            written = await write_claim(self._client, write, known or write.claim)
+            claim = self._ledger.claim(write.claim.name, write.claim.namespace)
+            written = await write_claim(self._client, write, claim or write.claim)
         except ClientError as failure:
-            raise ClientError(failure.reason, f"add {what} to claim {write.claim.key}: {failure}") from failure
+            raise ClientError(failure.reason, f"add {fields} to claim {write.claim.key}: {failure}") from failure
         assert written is not None
         self._ledger.assume(written)
         return written
@@ -214,7 +214,7 @@ class ClaimBinding:
         """When the devices began to be made ready; only that feature asks."""
         if not self._context.features.device_binding_conditions:
             return ""
-        return _written(int(self._context.now()))
+        return _timestamp_text(int(self._context.now()))
 
     async def _create(self, claim: ResourceClaim) -> ResourceClaim:
         nameless = msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, name="", uid=""))
@@ -223,8 +223,8 @@ class ClaimBinding:
             created = await self._client.create("ResourceClaim", msgspec.to_builtins(nameless))
             result = "success"
         except ClientError as failure:
-            words = f"create claim for extended resources {claim.key}: {failure}"
-            raise ClientError(failure.reason, words) from failure
+            message = f"create claim for extended resources {claim.key}: {failure}"
+            raise ClientError(failure.reason, message) from failure
         finally:
             if self._context.features.release.claims_by_owner:
                 self._context.handle.count(_CREATED_CLAIMS_BY_OWNER, result, "false", "", "Pod")
@@ -238,23 +238,23 @@ class ClaimBinding:
         if not mappings:
             # As in kube-scheduler, where a pod with claims of its own cannot use the device plugin of a node for a
             # resource that a class serves as well.
-            words = f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus"
-            raise ClientError("Invalid", words)
+            message = f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus"
+            raise ClientError("Invalid", message)
         served = {"resourceClaimName": claim.name, "requestMappings": msgspec.to_builtins(mappings)}
         patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": served}}
         try:
             await self._client.patch("Pod", pod.name, patch, namespace=pod.namespace, subresource="status")
         except ClientError as failure:
-            words = f"update pod {pod.key} ExtendedResourceClaimStatus: {failure}"
-            raise ClientError(failure.reason, words) from failure
+            message = f"update pod {pod.key} ExtendedResourceClaimStatus: {failure}"
+            raise ClientError(failure.reason, message) from failure
 
     def _are_ready(self, timeout: float) -> bool:
         """Whether all devices are ready. ClientError if they will not be."""
         attempt = self._attempt
-        for index, known in enumerate(attempt.claims):
-            claim = self._ledger.claim(known.name, known.namespace)
+        for index, claim_before in enumerate(attempt.claims):
+            claim = self._ledger.claim(claim_before.name, claim_before.namespace)
             if claim is None:
-                raise ClientError(NOT_FOUND, f'could not find ResourceClaim "{known.key}"')
+                raise ClientError(NOT_FOUND, f'could not find ResourceClaim "{claim_before.key}"')
             attempt.claims[index] = claim
             try:
                 if has_all_ready(claim):
@@ -268,6 +268,6 @@ class ClaimBinding:
 
 
 @lru_cache(maxsize=1)
-def _written(second: int) -> str:
+def _timestamp_text(second: int) -> str:
     """A time as the API has it. Many claims are written within one second, and the text is dear to make."""
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

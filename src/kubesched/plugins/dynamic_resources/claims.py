@@ -23,11 +23,8 @@ class ClaimNotReadyError(Exception):
 
 
 def claims_of(pod: Pod, state: ClusterState) -> list[tuple[PodResourceClaim, ResourceClaim]]:
-    """The claims of a pod, in its order, with what it says of them. Raises ClaimNotReadyError."""
-    return list(_claims_of(pod, state))
-
-
-def _claims_of(pod: Pod, state: ClusterState) -> Iterator[tuple[PodResourceClaim, ResourceClaim]]:
+    """The claims of a pod, in its order, with its entry for each. Raises ClaimNotReadyError."""
+    claims = []
     ledger = state.companion(ClusterDevices).ledger
     for entry in pod.spec.resource_claims:
         name = _claim_name(pod, entry)
@@ -40,21 +37,22 @@ def _claims_of(pod: Pod, state: ClusterState) -> Iterator[tuple[PodResourceClaim
             raise ClaimNotReadyError(f'resourceclaim "{claim.name}" is being deleted')
         if entry.resource_claim_name is None:
             _check_owner(claim, pod, may_be_group=state.features.group_claims)
-        yield entry, claim
+        claims.append((entry, claim))
+    return claims
 
 
 def _check_owner(claim: ResourceClaim, pod: Pod, *, may_be_group: bool) -> None:
     """Whether the claim was made for the pod or, where groups have claims, for its group."""
-    owner, named = claim.metadata.controller, pod.spec.scheduling_group
+    owner, group_reference = claim.metadata.controller, pod.spec.scheduling_group
     if owner is not None and owner.uid == pod.uid:
         return
-    who = "Pod is not owner"
-    if may_be_group and named is not None:
+    refusal = "Pod is not owner"
+    if may_be_group and group_reference is not None:
         group, _, _ = ("", "", "") if owner is None else owner.api_version.partition("/")
-        if owner is not None and (group, owner.kind, owner.name) == (GROUP, "PodGroup", named.pod_group_name):
+        if owner is not None and (group, owner.kind, owner.name) == (GROUP, "PodGroup", group_reference.pod_group_name):
             return
-        who = f"neither Pod nor PodGroup {named.pod_group_name} is the owner"
-    raise ClaimNotReadyError(f"ResourceClaim {claim.key} was not created for Pod {pod.key} ({who})")
+        refusal = f"neither Pod nor PodGroup {group_reference.pod_group_name} is the owner"
+    raise ClaimNotReadyError(f"ResourceClaim {claim.key} was not created for Pod {pod.key} ({refusal})")
 
 
 def consumer_of(pod: Pod, entry: PodResourceClaim | None = None, group: PodGroup | None = None) -> ConsumerReference:
@@ -68,25 +66,25 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
     if entry.resource_claim_template_name is None:
-        words = f'pod "{pod.key}", spec.resourceClaim "{entry.name}": none of the supported fields are set'
-        raise ClaimNotReadyError(words)
-    for made in pod.status.resource_claim_statuses:
-        if made.name == entry.name:
-            return made.resource_claim_name
+        message = f'pod "{pod.key}", spec.resourceClaim "{entry.name}": none of the supported fields are set'
+        raise ClaimNotReadyError(message)
+    for status in pod.status.resource_claim_statuses:
+        if status.name == entry.name:
+            return status.resource_claim_name
     raise ClaimNotReadyError(f'pod "{pod.key}": ResourceClaim not created yet')
 
 
 def request_rejection(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
     """Why no devices can be searched for a request: an unknown type, or a missing DeviceClass. None if they can."""
-    asked = [(request.name, request.exactly)] if request.exactly is not None else []
-    asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
-    if not asked:
+    classes = [(request.name, request.exactly.device_class_name)] if request.exactly is not None else []
+    classes += [(f"{request.name}/{sub.name}", sub.device_class_name) for sub in request.first_available]
+    if not classes:
         return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
-    for name, wanted in asked:
-        if not wanted.device_class_name:
+    for name, class_name in classes:
+        if not class_name:
             return error(f"request {name}: unsupported request type")
-        if cycle.state.objects.get(DeviceClass, wanted.device_class_name) is None:
-            return unresolvable(f"request {name}: device class {wanted.device_class_name} does not exist")
+        if cycle.state.objects.get(DeviceClass, class_name) is None:
+            return unresolvable(f"request {name}: device class {class_name} does not exist")
     return None
 
 
@@ -99,7 +97,7 @@ def interests(release: Release, *, is_batched: bool) -> tuple[Interest, ...]:
     claims = _NEW_OR_CHANGED | Action.DELETE if release.deleted_claims_heard else _NEW_OR_CHANGED
     return (
         waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-        waits_for(Kind.RESOURCE_CLAIM, claims, after_claim, Lookup(_claims_named, _claim_brought)),
+        waits_for(Kind.RESOURCE_CLAIM, claims, after_claim, Lookup(_claim_keys, _claim_brought)),
         *waits_for_pods(
             release,
             placed=overlooked,
@@ -131,7 +129,7 @@ def after_giving_back(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hin
     """A pod is not bound after all: what was kept for its claims was never written to them, so they do not change."""
     if not has_node(old):
         return Hint.SKIP
-    claims = (state.objects.get(ResourceClaim, key) for key in _claims_named(old, state))
+    claims = (state.objects.get(ResourceClaim, key) for key in _claim_keys(old, state))
     if any(claim is not None and claim.status.allocation is None for claim in claims):
         return Hint.QUEUE
     return queue_if(any(is_served(name, state) for name in extended_resources_of(state.facts(old))))
@@ -141,11 +139,11 @@ def _gave_back_devices(old: ResourceClaim | None, new: ResourceClaim) -> bool:
     return old is not None and old.status.allocation is not None and new.status.allocation is None
 
 
-def _claims_named(pod: Pod, state: ClusterState) -> Iterator[str]:
-    """The claims of the pod by key, as far as they have a name yet. A pod with claims waits by itself."""
-    made = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
-    named = (entry.resource_claim_name for entry in pod.spec.resource_claims)
-    return (f"{pod.namespace}/{name}" for name in (*named, *made) if name is not None)
+def _claim_keys(pod: Pod, state: ClusterState) -> Iterator[str]:
+    """The keys of the pod's claims, as far as they have a name yet. A pod with claims waits by itself."""
+    of_spec = (entry.resource_claim_name for entry in pod.spec.resource_claims)
+    of_status = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
+    return (f"{pod.namespace}/{name}" for name in (*of_spec, *of_status) if name is not None)
 
 
 def _claim_brought(

@@ -108,20 +108,20 @@ def devices_in_use(attempt: ClaimAttempt, state: ClusterState, node: NodeView) -
         return ""
     busy = inventory.use(view.ledger).busy
     near = [(spot.id, busy >> i & 1) for i, spot in enumerate(inventory.spots) if spot.is_reachable]
-    held = [device for device, is_busy in near if is_busy]
-    if not held:
+    busy_devices = [device for device, is_busy in near if is_busy]
+    if not busy_devices:
         return ""
     holders = view.ledger.holders()
-    claims = list(dict.fromkeys(claim for device in held for claim in holders[device]))
+    claims = list(dict.fromkeys(claim for device in busy_devices for claim in holders[device]))
     more = f" and {len(claims) - _MOST_HOLDERS} more" if len(claims) > _MOST_HOLDERS else ""
-    devices = "device is" if len(near) == 1 else f"devices {'is' if len(held) == 1 else 'are'}"
+    devices = "device is" if len(near) == 1 else f"devices {'is' if len(busy_devices) == 1 else 'are'}"
     who = ", ".join(claims[:_MOST_HOLDERS]) + more
-    return f"cannot allocate all claims: {len(held)} of {len(near)} {devices} in use by {who}"
+    return f"cannot allocate all claims: {len(busy_devices)} of {len(near)} {devices} in use by {who}"
 
 
-def _section(found: NodeDevices) -> Section:
+def _section(node: NodeDevices) -> Section:
     rows: list[tuple[str, ...]] = []
-    for request in found.requests:
+    for request in node.requests:
         title = f"{request.claim} {request.request}: {request.wants}"
         for device in request.devices:
             rows.append((title, device.device, "yes" if device.is_chosen else "", device.reason))
@@ -129,7 +129,7 @@ def _section(found: NodeDevices) -> Section:
         if not request.devices:
             rows.append((title, "none within reach", "", ""))
     columns = ("Request", "Device", "Chosen", "Reason") if rows else ()
-    return Section(f"Devices on {found.node}", found.node, found.notes, columns, tuple(rows))
+    return Section(f"Devices on {node.node}", node.node, node.notes, columns, tuple(rows))
 
 
 def explain_devices(
@@ -142,7 +142,7 @@ def explain_devices(
         return NodeDevices(node_name, True, tuple(notes), ())
     outcome = variant.answer.outcomes[row]
     if outcome.error is not None:
-        notes.append(view.words(outcome.error, row, variant.claims))
+        notes.append(view.message_of(outcome.error, row, variant.claims))
     page = _Page(variant, inventory, inventory.use(view.ledger), holders, outcome.found)
     return NodeDevices(node_name, outcome.found is not None, tuple(notes), tuple(page.requests()))
 
@@ -151,7 +151,7 @@ class _Page:
     """One node, asked about every request and device."""
 
     def __init__(
-        self, variant: Variant, inventory: Inventory, use: DeviceUse, holders: Holders, found: FoundDevices | None
+        self, variant: Variant, inventory: Inventory, use: DeviceUse, holders: Holders, solution: FoundDevices | None
     ) -> None:
         assert variant.answer is not None
         self._features = variant.answer.demand.features
@@ -159,121 +159,122 @@ class _Page:
         self._inventory = inventory
         self._use = use
         self._holders = holders
-        self._found = found
+        self._solution = solution
         self._consumed = {spot: dict(amounts) for spot, amounts in use.consumed}
         self._beside: list[list[tuple[RequestDemand, Spot]]] = [[] for _ in variant.claims]
         """Per claim the devices that constraints are about: those chosen, or those that would be tried first."""
-        self._given: dict[int, tuple[str, Chosen]] = {}
-        for number, devices in enumerate(found.claims if found is not None else ()):
-            self._given.update((chosen.spot, (variant.claims[number].name, chosen)) for chosen in devices)
-            self._beside[number] = [(chosen.wanted, inventory.spots[chosen.spot]) for chosen in devices]
+        self._users: dict[int, tuple[str, Chosen]] = {}
+        for number, devices in enumerate(solution.claims if solution is not None else ()):
+            self._users.update((chosen.spot, (variant.claims[number].name, chosen)) for chosen in devices)
+            self._beside[number] = [(chosen.request, inventory.spots[chosen.spot]) for chosen in devices]
 
     def requests(self) -> Iterator[RequestDevices]:
         assert self._variant.answer is not None
         for number, (claim, demand) in enumerate(zip(self._variant.claims, self._variant.answer.demand.claims)):
             for alternatives in demand.requests:
-                for wanted in alternatives:
+                for request in alternatives:
                     yield RequestDevices(
                         claim.name,
-                        wanted.name,
-                        _in_words(wanted),
+                        request.name,
+                        _request_text(request),
                         tuple(
-                            DeviceVerdict("/".join(spot.id), *self._verdict(number, wanted, i, claim))
+                            DeviceVerdict("/".join(spot.id), *self._verdict(number, request, i, claim))
                             for i, spot in enumerate(self._inventory.spots)
                         ),
                     )
 
-    def _verdict(self, number: int, wanted: RequestDemand, i: int, claim: ResourceClaim) -> tuple[bool, str]:
-        chosen = [] if self._found is None else self._found.claims[number]
-        if any(choice.wanted is wanted and choice.spot == i for choice in chosen):
+    def _verdict(self, number: int, request: RequestDemand, i: int, claim: ResourceClaim) -> tuple[bool, str]:
+        chosen = [] if self._solution is None else self._solution.claims[number]
+        if any(choice.request is request and choice.spot == i for choice in chosen):
             return True, ""
-        return False, self._objection(wanted, i, claim)
+        return False, self._objection(request, i, claim)
 
-    def _objection(self, wanted: RequestDemand, i: int, claim: ResourceClaim) -> str:
+    def _objection(self, request: RequestDemand, i: int, claim: ResourceClaim) -> str:
         """The first thing that speaks against a device, in the order of the search."""
         spot = self._inventory.spots[i]
-        if not wanted.has_admin_access and self._use.busy >> i & 1:
+        if not request.has_admin_access and self._use.busy >> i & 1:
             return f"in use by {', '.join(self._holders[spot.id])}"
         if spot.is_withheld:
             return "has binding conditions, but the feature gate DRADeviceBindingConditions is off"
-        refusal = wanted.selection.refusal(spot.kind)
+        refusal = request.selection.refusal(spot.kind)
         if refusal is not None:
-            where, text = refusal
-            judged = wanted.selection.judge(spot.kind)
+            where, expression = refusal
+            judged = request.selection.judge(spot.kind)
             where = where.format(claim=claim.key)
-            words = str(judged).format(claim=claim.key, device="/".join(spot.id))
-            return f"{where} is false: {text}" if judged is False else words
+            text = str(judged).format(claim=claim.key, device="/".join(spot.id))
+            return f"{where} is false: {expression}" if judged is False else text
         if not spot.is_reachable:
             return "not for this node"
         return (
-            self._too_little(wanted, i, spot)
+            self._too_little(request, i, spot)
             or self._too_few_counters(i, spot)
-            or _taint(wanted, spot)
-            or self._constraint(wanted, spot, claim)
+            or _taint(request, spot)
+            or self._constraint(request, spot, claim)
             or self._not_needed(i)
         )
 
-    def _too_little(self, wanted: RequestDemand, i: int, spot: Spot) -> str:
+    def _too_little(self, request: RequestDemand, i: int, spot: Spot) -> str:
         try:
-            amounts: Amounts | str = wanted.amounts(spot.kind)
+            amounts: Amounts | str = request.amounts(spot.kind)
         except AllocationError as error:
-            return error.words.format(claim="", device="/".join(spot.id))
+            return error.text.format(claim="", device="/".join(spot.id))
         if isinstance(amounts, str):
             return amounts
         for name, amount in amounts.items():
-            taken = self._consumed.get(i, {}).get(name, 0)
-            if taken + amount.nano > spot.kind.frame.capacity[name].nano:
-                left = amount._replace(nano=spot.kind.frame.capacity[name].nano - taken)
-                return f"has only {left.text} of {name} left, {amount.text} would be taken"
+            consumed = self._consumed.get(i, {}).get(name, 0)
+            if consumed + amount.nano > spot.kind.frame.capacity[name].nano:
+                remainder = amount._replace(nano=spot.kind.frame.capacity[name].nano - consumed)
+                return f"has only {remainder.text} of {name} left, {amount.text} would be taken"
         return ""
 
     def _too_few_counters(self, i: int, spot: Spot) -> str:
         pool = self._inventory.pool_of[i]
-        left = dict(zip(self._inventory.pools[pool].counters, self._use.counters[pool]))
+        remaining = dict(zip(self._inventory.pools[pool].counters, self._use.counters[pool]))
         if not spot.kind.frame.consumes or (spot.kind.frame.is_shared and i in self._consumed):
             return ""
-        if any(name not in left for name, _ in spot.kind.frame.consumes):
+        if any(name not in remaining for name, _ in spot.kind.frame.consumes):
             return "draws from counters, but the feature gate DRAPartitionableDevices is off"
-        short = next((f"{name[0]}/{name[1]}" for name, nano in spot.kind.frame.consumes if left[name] < nano), "")
-        short = short or next((f"{name[0]}/{name[1]}" for name, nano in left.items() if nano < 0), "")
+        short = next((f"{name[0]}/{name[1]}" for name, nano in spot.kind.frame.consumes if remaining[name] < nano), "")
+        short = short or next((f"{name[0]}/{name[1]}" for name, nano in remaining.items() if nano < 0), "")
         return f"too little left of counter {short}" if short else ""
 
-    def _constraint(self, wanted: RequestDemand, spot: Spot, claim: ResourceClaim) -> str:
+    def _constraint(self, request: RequestDemand, spot: Spot, claim: ResourceClaim) -> str:
         """What the device breaks together with those that were chosen, or would have been tried first."""
-        for number, asked in enumerate(claim.spec.devices.constraints):
-            constraint = begin(asked, self._features)
-            if constraint is None or not constraint.concerns(wanted.request, wanted.alternative):
+        for number, spec in enumerate(claim.spec.devices.constraints):
+            constraint = begin(spec, self._features)
+            if constraint is None or not constraint.concerns(request.request_name, request.subrequest):
                 continue
-            kind = "matchAttribute" if asked.match_attribute is not None else "distinctAttribute"
+            kind = "matchAttribute" if spec.match_attribute is not None else "distinctAttribute"
             where = f"constraint #{number} ({kind} {constraint.attribute})"
             if spot.kind.attribute(constraint.attribute) is None:
                 return f"{where}: has no such attribute"
             beside = [
-                (one, other)
-                for one, other in self._beside[wanted.claim]
-                if constraint.concerns(one.request, one.alternative)
+                (other, other_spot)
+                for other, other_spot in self._beside[request.claim]
+                if constraint.concerns(other.request_name, other.subrequest)
             ]
-            for one, other in beside:
-                constraint.add(one.request, other.kind)
-            if not constraint.add(wanted.request, spot.kind):
-                names = ", ".join(other.device.name for _, other in beside)
+            for other, other_spot in beside:
+                constraint.add(other.request_name, other_spot.kind)
+            if not constraint.add(request.request_name, spot.kind):
+                names = ", ".join(other_spot.device.name for _, other_spot in beside)
                 return f"{where} would not hold beside {names}"
-        if self._found is None:
-            self._try(wanted, spot)
+        if self._solution is None:
+            self._try(request, spot)
         return ""
 
-    def _try(self, wanted: RequestDemand, spot: Spot) -> None:
+    def _try(self, request: RequestDemand, spot: Spot) -> None:
         """Where nothing was found, the first devices that nothing speaks against show why the others do not go."""
-        beside = self._beside[wanted.claim]
-        if sum(one is wanted for one, _ in beside) < wanted.count and not any(other is spot for _, other in beside):
-            beside.append((wanted, spot))
+        beside = self._beside[request.claim]
+        count = sum(other is request for other, _ in beside)
+        if count < request.count and not any(other_spot is spot for _, other_spot in beside):
+            beside.append((request, spot))
 
     def _not_needed(self, i: int) -> str:
-        if self._found is None:
+        if self._solution is None:
             return "would do"
-        if i in self._given:
-            claim, chosen = self._given[i]
-            return f"given to request {chosen.wanted.name} of {claim}"
+        if i in self._users:
+            claim, chosen = self._users[i]
+            return f"given to request {chosen.request.name} of {claim}"
         return "not needed"
 
 
@@ -296,15 +297,15 @@ def _allocated(attempt: ClaimAttempt, row: int) -> Iterator[str]:
         yield f"claim {claim.name} has {devices or 'no devices'}" + (f": {why}" if cannot else "")
 
 
-def _taint(wanted: RequestDemand, spot: Spot) -> str:
-    taint = wanted.kept_away_by(spot.kind)
+def _taint(request: RequestDemand, spot: Spot) -> str:
+    taint = request.kept_away_by(spot.kind)
     if taint is None:
         return ""
     value = f"={taint.value}" if taint.value else ""
     return f"taint {taint.key}{value}:{taint.effect} is not tolerated"
 
 
-def _in_words(wanted: RequestDemand) -> str:
-    number = "all" if wanted.takes_all else str(wanted.count)
-    access = " with admin access" if wanted.has_admin_access else ""
-    return f"{number} of class {wanted.asked.device_class_name}{access}"
+def _request_text(request: RequestDemand) -> str:
+    number = "all" if request.takes_all else str(request.count)
+    access = " with admin access" if request.has_admin_access else ""
+    return f"{number} of class {request.spec.device_class_name}{access}"

@@ -29,7 +29,7 @@ class ExtendedDemand(NamedTuple):
     mappings: tuple[ExtendedResourceRequest, ...] = ()
 
 
-class _Own(NamedTuple):
+class _OwnRequest(NamedTuple):
     """A request of a container's own, for devices that it shares with no other container."""
 
     name: str
@@ -65,19 +65,19 @@ def demand_of(pod: Pod, class_of: Mapping[str, str]) -> ExtendedDemand:
     requests: list[DeviceRequest] = []
     mappings: list[ExtendedResourceRequest] = []
     for resource in sorted(class_of):
-        lasting: dict[int, _Own] = {}
-        passing: list[_Own] = []
+        lasting: dict[int, _OwnRequest] = {}
+        passing: list[_OwnRequest] = []
         of_lasting: list[ExtendedResourceRequest] = []
         of_passing: list[ExtendedResourceRequest] = []
         for i, container in enumerate(containers):
             if not ends[i]:
-                own, served = _asked(i, container, resource, ())
+                own, served = _requests_of(i, container, resource, ())
                 of_lasting += served
                 if own is not None:
                     lasting[i] = own
         for i, container in enumerate(containers):
             if ends[i]:
-                own, served = _asked(i, container, resource, (lasting[j] for j in sorted(lasting) if j >= i))
+                own, served = _requests_of(i, container, resource, (lasting[j] for j in sorted(lasting) if j >= i))
                 of_passing += served
                 if own is not None:
                     passing.append(own)
@@ -94,21 +94,21 @@ def demand_of(pod: Pod, class_of: Mapping[str, str]) -> ExtendedDemand:
     return ExtendedDemand(tuple(requests), tuple(mappings))
 
 
-def _asked(
-    i: int, container: Container, resource: str, reusable: Iterable[_Own]
-) -> tuple[_Own | None, list[ExtendedResourceRequest]]:
+def _requests_of(
+    i: int, container: Container, resource: str, reusable: Iterable[_OwnRequest]
+) -> tuple[_OwnRequest | None, list[ExtendedResourceRequest]]:
     """What a container asks for beyond the devices of others that it can use, and all that serves it."""
-    asked = container.resources.requests
-    amount = parse_quantity(asked[resource]) if resource in asked else None
+    requests = container.resources.requests
+    amount = parse_quantity(requests[resource]) if resource in requests else None
     if amount is None or not amount.amount or amount.nano() % 10**9:
         return None, []
     count, served = amount.value(), []
-    for other in reusable:
-        served.append(_mapping(container.name, resource, other.name))
-        count -= other.devices
+    for reusable_request in reusable:
+        served.append(_mapping(container.name, resource, reusable_request.name))
+        count -= reusable_request.devices
         if count <= 0:
             return None, served
-    own = _Own(f"container-{i}-request-{sorted(asked).index(resource)}", count)
+    own = _OwnRequest(f"container-{i}-request-{sorted(requests).index(resource)}", count)
     return own, [*served, _mapping(container.name, resource, own.name)]
 
 
@@ -116,5 +116,5 @@ def _mapping(container: str, resource: str, request: str) -> ExtendedResourceReq
     return ExtendedResourceRequest(container_name=container, resource_name=resource, request_name=request)
 
 
-def _request(own: _Own, class_name: str) -> DeviceRequest:
+def _request(own: _OwnRequest, class_name: str) -> DeviceRequest:
     return DeviceRequest(name=own.name, exactly=ExactDeviceRequest(device_class_name=class_name, count=own.devices))

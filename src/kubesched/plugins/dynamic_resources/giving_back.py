@@ -42,7 +42,7 @@ def in_the_way(attempt: ClaimAttempt, refused: Bool, outcome: FilterOutcome) -> 
 
     Not those that are being allocated for another pod.
     """
-    asked = [
+    refused_rows = [
         row
         for row in np.flatnonzero(refused & outcome.considered).tolist()
         if (status := outcome.status_of(row)) is not None and status.plugin == NOTES.name
@@ -50,7 +50,7 @@ def in_the_way(attempt: ClaimAttempt, refused: Bool, outcome: FilterOutcome) -> 
     return [
         attempt.claims[index]
         for index, rows in sorted(attempt.unavailable.items())
-        if index not in attempt.shared and rows[asked].any()
+        if index not in attempt.shared and rows[refused_rows].any()
     ]
 
 
@@ -74,19 +74,19 @@ def for_group(group: PodGroup, failing: Sequence[Failing], state: ClusterState) 
     """
     texts: dict[str, None] = {}
     helpless, writing = [], []
-    for one in failing:
-        status = for_pod(one.attempt, one.unavailable)
+    for failed in failing:
+        status = for_pod(failed.attempt, failed.unavailable)
         if status is STILL_NOT_SCHEDULABLE:
-            helpless.append(one)
+            helpless.append(failed)
         else:
-            writing.append(one)
+            writing.append(failed)
             texts.update(dict.fromkeys(status.reasons))
     if helpless and state.features.group_claims and not state.groups.placed(group.key):
-        unavailable = [claim for one in helpless for claim in one.unavailable]
-        found = _of_group(group, helpless[0].attempt, unavailable, state.companion(ClusterDevices).ledger)
-        if found is not None:
+        unavailable = [claim for failed in helpless for claim in failed.unavailable]
+        group_status = _of_group(group, helpless[0].attempt, unavailable, state.companion(ClusterDevices).ledger)
+        if group_status is not None:
             writing.append(helpless[0])
-            texts.update(dict.fromkeys(found.reasons))
+            texts.update(dict.fromkeys(group_status.reasons))
     return list(texts), writing
 
 
@@ -99,9 +99,9 @@ def _of_group(
     if idle:
         attempt.writes = [DeallocateClaim(idle[0])]
         return GROUP_DEALLOCATED
-    made = {status.name: status.resource_claim_name for status in group.status.resource_claim_statuses}
+    names = {status.name: status.resource_claim_name for status in group.status.resource_claim_statuses}
     for entry in group.spec.resource_claims:
-        name = entry.resource_claim_name or made.get(entry.name)
+        name = entry.resource_claim_name or names.get(entry.name)
         claim = ledger.claim(name, group.namespace) if name else None
         if claim is None or (entry.resource_claim_name is None and not _is_made_for(claim, group)):
             continue

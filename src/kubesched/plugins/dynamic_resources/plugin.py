@@ -140,9 +140,9 @@ class DynamicResources(
         if not attempt.claims:
             return SKIP
         for index, claim in enumerate(attempt.claims):
-            refused = self._look_at(index, claim, attempt, cycle)
-            if refused is not None:
-                return refused
+            rejection = self._look_at(index, claim, attempt, cycle)
+            if rejection is not None:
+                return rejection
         cycle.write(NOTES, attempt)
         return None
 
@@ -212,8 +212,7 @@ class DynamicResources(
             if outcome.error is None:
                 ids[row] = self.rejections.id_of(INVALID_POOLS)
             else:
-                words = view.words(outcome.error, row, variant.claims)
-                ids[row] = self.rejections.id_of(error(words))
+                ids[row] = self.rejections.id_of(error(view.message_of(outcome.error, row, variant.claims)))
 
     # -- no node fits -------------------------------------------------------------------------------------------------
 
@@ -245,10 +244,10 @@ class DynamicResources(
             for cycle, diagnosis in (() if group.topology_key else what_if.failed)
             if (attempt := cycle.find(NOTES)) and attempt.claims
         ]
-        said, writing = for_group(group, failing, state)
-        for one in writing:
-            one.cycle.defer(self._binding(one.cycle, one.attempt).undo)
-        return None, unschedulable(*said)
+        reasons, writing = for_group(group, failing, state)
+        for failed in writing:
+            failed.cycle.defer(self._binding(failed.cycle, failed.attempt).undo)
+        return None, unschedulable(*reasons)
 
     def in_the_way(self, attempt: ClaimAttempt, diagnosis: Diagnosis) -> list[ResourceClaim]:
         """Claims that are not available where the pod might run otherwise."""
@@ -296,11 +295,11 @@ class DynamicResources(
         variant = attempt.variant_at(row)
         if variant.answer is None:
             return None  # a device plugin of the node serves the pod
-        found = self.allocations_on(cycle, row)
-        if found is None:
+        new_allocations = self.allocations_on(cycle, row)
+        if new_allocations is None:
             return error("claim allocation not found for node")
         attempt.mappings = variant.extended.mappings
-        for index, allocation in zip(to_allocate, found):
+        for index, allocation in zip(to_allocate, new_allocations):
             claim = attempt.claims[index]
             attempt.allocations[index] = allocation
             if claim is attempt.extended_claim:

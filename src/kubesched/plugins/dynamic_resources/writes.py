@@ -1,7 +1,7 @@
 """What must be written to the API about claims, as data; what each write makes of a claim as it is there; the write.
 
-`write_claim` adds the finalizer, if it is needed, and then makes of the status what `changed` says, by a patch; on a
-conflict, again. What a record does not have of the claim is not in the patch, and stays as it is.
+`write_claim` adds the finalizer, if it is needed, then patches the status to what `apply_write` says; on a conflict,
+again. What a record does not have of the claim is not in the patch, and stays as it is.
 """
 
 from __future__ import annotations
@@ -63,10 +63,11 @@ class DeleteClaim:
     claim: ResourceClaim
 
 
-ClaimWrite = ReserveClaim | UnreserveClaim | DeallocateClaim | DeleteClaim
+ClaimChange = ReserveClaim | UnreserveClaim | DeallocateClaim
+ClaimWrite = ClaimChange | DeleteClaim
 
 
-def finalizer_patch(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json | None:
+def finalizer_patch(write: ClaimChange, stored: Json) -> Json | None:
     """What must be added to the claim before its status is written; None if nothing. Only if it is still as it was."""
     _check(write, stored)
     meta = stored["metadata"]
@@ -81,7 +82,7 @@ def _as_it_was(stored: Json) -> Json:
     return {name: stored["metadata"][name] for name in ("uid", "resourceVersion") if stored["metadata"].get(name)}
 
 
-def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json:
+def apply_write(write: ClaimChange, stored: Json) -> Json:
     """The claim, as JSON, with its new status. Raises ClaimGoneAnotherWayError."""
     _check(write, stored)
     status = dict(stored.get("status") or {})
@@ -92,34 +93,36 @@ def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json
                 status["allocation"] = msgspec.to_builtins(write.allocation)
             if write.now:
                 status["allocation"] = {"allocationTimestamp": write.now, **status["allocation"]}
-            wanted = {consumer.uid: consumer for consumer in (write.consumer, *write.beside)}
-            for one in reserved:  # whoever had the turn before may have done it
-                wanted.pop(one.get("uid"), None)
-            if wanted:
-                status["reservedFor"] = [*reserved, *map(msgspec.to_builtins, wanted.values())]
+            consumers = {consumer.uid: consumer for consumer in (write.consumer, *write.beside)}
+            for reference in reserved:  # whoever had the turn before may have done it
+                consumers.pop(reference.get("uid"), None)
+            if consumers:
+                status["reservedFor"] = [*reserved, *map(msgspec.to_builtins, consumers.values())]
         case UnreserveClaim():
-            status["reservedFor"] = [one for one in reserved if one.get("uid") != write.uid]
+            status["reservedFor"] = [reference for reference in reserved if reference.get("uid") != write.uid]
         case DeallocateClaim():
             for field in ("allocation", "reservedFor", "devices"):
                 status.pop(field, None)
     return {**stored, "status": status}
 
 
-def applied(write: ReserveClaim | UnreserveClaim | DeallocateClaim, claim: ResourceClaim) -> ResourceClaim:
+def apply_to_claim(write: ClaimChange, claim: ResourceClaim) -> ResourceClaim:
     """The same for a claim at hand, where there is no API to go through."""
     plain = msgspec.to_builtins(claim)
-    return msgspec.convert(changed(write, apply_merge_patch(plain, finalizer_patch(write, plain) or {})), ResourceClaim)
+    return msgspec.convert(
+        apply_write(write, apply_merge_patch(plain, finalizer_patch(write, plain) or {})), ResourceClaim
+    )
 
 
-def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> None:
+def _check(write: ClaimChange, stored: Json) -> None:
     """Whether the claim is still what the decision was about."""
     name, meta = write.claim.key, stored["metadata"]
     is_another = bool(write.claim.metadata.uid) and meta.get("uid", "") != write.claim.metadata.uid
     if is_another or (isinstance(write, ReserveClaim) and meta.get("deletionTimestamp")):
         raise ClaimGoneAnotherWayError(f"claim {name} got deleted in the meantime")
     if isinstance(write, DeallocateClaim):
-        known = {consumer.uid for consumer in write.claim.status.reserved_for}
-        if any(one.get("uid") not in known for one in (stored.get("status") or {}).get("reservedFor") or ()):
+        uids = {consumer.uid for consumer in write.claim.status.reserved_for}
+        if any(reference.get("uid") not in uids for reference in (stored.get("status") or {}).get("reservedFor") or ()):
             raise ClaimGoneAnotherWayError(f"claim {name} got reserved for another pod in the meantime")
     if not isinstance(write, ReserveClaim):
         return
@@ -133,8 +136,8 @@ def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json)
 def _is_the_same(write: ReserveClaim, stored: Json) -> bool:
     """Whether the claim has just the devices that it was to get, for another pod that shares it."""
     assert write.allocation is not None
-    there = msgspec.convert(stored["status"]["allocation"], AllocationResult)
-    return write.is_shared and there.devices == write.allocation.devices
+    allocation = msgspec.convert(stored["status"]["allocation"], AllocationResult)
+    return write.is_shared and allocation.devices == write.allocation.devices
 
 
 async def write_claim(
@@ -159,16 +162,14 @@ async def write_claim(
     raise AssertionError("unreachable")
 
 
-async def _change(
-    client: ClusterClient, write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json | None
-) -> ResourceClaim:
+async def _change(client: ClusterClient, write: ClaimChange, stored: Json | None) -> ResourceClaim:
     """`stored` is the claim as it is known, if it is: the API server refuses to change one that is another by now."""
     name, namespace = write.claim.name, write.claim.namespace
     if stored is None:
         stored = await client.get(_KIND, name, namespace)
     if (patch := finalizer_patch(write, stored)) is not None:
         stored = await client.patch(_KIND, name, patch, namespace=namespace)
-    if status := patch_between(stored.get("status") or {}, changed(write, stored)["status"]):
+    if status := patch_between(stored.get("status") or {}, apply_write(write, stored)["status"]):
         patch = {"metadata": _as_it_was(stored), "status": status}
         stored = await client.patch(_KIND, name, patch, namespace=namespace, subresource="status")
     return msgspec.convert(stored, ResourceClaim)
@@ -182,8 +183,8 @@ async def _delete(client: ClusterClient, claim: ResourceClaim) -> None:
             return
         finalizers = stored["metadata"].get("finalizers") or []
         if FINALIZER in finalizers:
-            left = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
-            await client.replace(_KIND, {**stored, "metadata": {**stored["metadata"], "finalizers": left}})
+            others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+            await client.replace(_KIND, {**stored, "metadata": {**stored["metadata"], "finalizers": others}})
         await client.delete(_KIND, claim.name, namespace=claim.namespace, uid=claim.metadata.uid)
     except ClientError as error:
         if not error.is_not_found:

@@ -135,11 +135,11 @@ class Searching(RuleBasedStateMachine):
             for row in range(len(NODES)):
                 outcome = answer.outcomes[row]
                 kept = (
-                    self.view.words(outcome.error, row, claims)
+                    self.view.message_of(outcome.error, row, claims)
                     if outcome.error is not None
                     else None
                     if outcome.found is None
-                    else [[(one.wanted.name, one.spot) for one in chosen] for chosen in outcome.found.claims]
+                    else [[(one.request.name, one.spot) for one in chosen] for chosen in outcome.found.claims]
                 )
                 assert kept == self._from_scratch(claims, row)
                 assert answer.fits[row] == (outcome.found is not None)
@@ -170,10 +170,10 @@ class Searching(RuleBasedStateMachine):
         try:
             found = Search(demand, inventory, inventory.use(fresh.ledger)).run()
         except AllocationError as problem:
-            return fresh.words(problem, row, claims)
+            return fresh.message_of(problem, row, claims)
         if found is None:
             return None
-        return [[(one.wanted.name, one.spot) for one in chosen] for chosen in found.claims]
+        return [[(one.request.name, one.spot) for one in chosen] for chosen in found.claims]
 
 
 TestSearching = Searching.TestCase

@@ -16,7 +16,7 @@ from kubesched.plugins.dynamic_resources.writes import (
     DeallocateClaim,
     ReserveClaim,
     UnreserveClaim,
-    applied,
+    apply_to_claim,
 )
 from kubesched.plugins.shared.devices.device_kinds import DeviceKinds
 from kubesched.plugins.shared.devices.extended_resources import ServedResources
@@ -215,27 +215,27 @@ def gpus(count: int) -> ResourceRequirements:
 def test_an_allocation_is_written_with_finalizer_time_and_reservation() -> None:
     pod = make_pod("p").build()
     claim = make_claim("c")
-    written = applied(ReserveClaim(claim, consumer_of(pod), ON_D, now="2026-01-01T00:00:00Z"), claim)
+    written = apply_to_claim(ReserveClaim(claim, consumer_of(pod), ON_D, now="2026-01-01T00:00:00Z"), claim)
     assert written.metadata.finalizers == (FINALIZER,)
     assert written.is_reserved_for("uid-of-p")
     assert written.status.allocation is not None
     assert written.status.allocation.allocation_timestamp == "2026-01-01T00:00:00Z"
     assert written.status.allocation.devices == ON_D.devices
-    assert not applied(UnreserveClaim(written, "uid-of-p"), written).status.reserved_for
-    assert applied(DeallocateClaim(written), written).status.allocation is None
+    assert not apply_to_claim(UnreserveClaim(written, "uid-of-p"), written).status.reserved_for
+    assert apply_to_claim(DeallocateClaim(written), written).status.allocation is None
 
 
 def test_a_claim_that_has_gone_another_way_is_left_alone() -> None:
     pod, claim = make_pod("p").build(), make_claim("c")
     reserve = ReserveClaim(claim, consumer_of(pod), ON_D, now="")
     with pytest.raises(ClaimGoneAnotherWayError, match="got allocated elsewhere"):
-        applied(reserve, allocated(claim, "n/e"))
+        apply_to_claim(reserve, allocated(claim, "n/e"))
     with pytest.raises(ClaimGoneAnotherWayError, match="got deleted"):
-        applied(reserve, replace(claim, metadata=replace(claim.metadata, uid="another")))
+        apply_to_claim(reserve, replace(claim, metadata=replace(claim.metadata, uid="another")))
     with pytest.raises(ClaimGoneAnotherWayError, match="got deallocated elsewhere"):
-        applied(replace_allocation(reserve), claim)
+        apply_to_claim(replace_allocation(reserve), claim)
     with pytest.raises(ClaimGoneAnotherWayError, match="got reserved for another pod"):
-        applied(DeallocateClaim(allocated(claim, "n/d")), allocated(claim, "n/d", reserved_for="somebody"))
+        apply_to_claim(DeallocateClaim(allocated(claim, "n/d")), allocated(claim, "n/d", reserved_for="somebody"))
 
 
 def replace_allocation(write: ReserveClaim) -> ReserveClaim:

@@ -148,7 +148,7 @@ def test_a_device_that_ties_the_claim_to_one_node_makes_terms_of_others_irreleva
     view = make_cluster(*nodes, make_class(), *slices, claim).companion(ClusterDevices)
     outcomes = view.answer([claim.spec], SearchTime()).outcomes
     assert outcomes[0].found is not None
-    problems = [view.words(one.error, row, (claim,)) for row, one in enumerate(outcomes) if one.error is not None]
+    problems = [view.message_of(one.error, row, (claim,)) for row, one in enumerate(outcomes) if one.error is not None]
     words = "create NodeSelector for claim c: unsupported ResourceSlice.NodeSelector with {} terms"
     assert problems == [words.format(2), words.format(3)]
 

@@ -56,7 +56,7 @@ def search(
     found = Search(demand, inventory, inventory.use(view.ledger)).run()
     if found is None:
         return None
-    return [[f"{c.wanted.name} {inventory.spots[c.spot].device.name}" for c in devices] for devices in found.claims]
+    return [[f"{c.request.name} {inventory.spots[c.spot].device.name}" for c in devices] for devices in found.claims]
 
 
 def one_claim(*slices: ResourceSlice, claim: ResourceClaim) -> list[str] | None:

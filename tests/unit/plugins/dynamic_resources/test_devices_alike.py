@@ -98,10 +98,10 @@ def outcome(found: list[Device], asked: list[ResourceClaim], held: set[int], rel
     try:
         devices_found = Search(demand, inventory, inventory.use(view.ledger)).run()
     except AllocationError as error:
-        return view.words(error, 0, asked)
+        return view.message_of(error, 0, asked)
     if devices_found is None:
         return None
-    return [[(one.wanted.name, one.spot) for one in chosen] for chosen in devices_found.claims]
+    return [[(one.request.name, one.spot) for one in chosen] for chosen in devices_found.claims]
 
 
 ONE_APART_FROM_THE_LAST = make_claim(

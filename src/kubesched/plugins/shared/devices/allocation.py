@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import msgspec
 
@@ -27,7 +27,7 @@ _SHARES = uuid.UUID("6f1c7f4e-4d63-4f0b-9f27-7a0b8a1d3b52")
 
 
 def allocations(
-    found: FoundDevices,
+    solution: FoundDevices,
     inventory: Inventory,
     node_name: str,
     claims: Sequence[ResourceClaim],
@@ -47,24 +47,24 @@ def allocations(
             ),
             node_selector=node_selector([inventory.spots[chosen.spot] for chosen in devices], node_name),
         )
-        for claim, devices, selected in zip(claims, found.claims, found.selected)
+        for claim, devices, selected in zip(claims, solution.claims, solution.selected)
     ]
 
 
-def check_nodes(found: FoundDevices, inventory: Inventory) -> None:
+def check_nodes(solution: FoundDevices, inventory: Inventory) -> None:
     """Raises an AllocationError if the nodes of an allocation cannot be put into words."""
-    for number, devices in enumerate(found.claims):
+    for number, devices in enumerate(solution.claims):
         try:
             node_selector([inventory.spots[chosen.spot] for chosen in devices], "")
         except AllocationError as error:
-            words = f"create NodeSelector for claim {{claim_name}}: {error.words}"
-            raise AllocationError(words, claim=number) from None
+            text = f"create NodeSelector for claim {{claim_name}}: {error.text}"
+            raise AllocationError(text, claim=number) from None
 
 
 def node_selector(spots: Iterable[Spot], node_name: str) -> NodeSelector | None:
     """The nodes from which all devices can be used; None if that is all nodes."""
-    fields: list[NodeSelectorRequirement] = []
-    labels: list[NodeSelectorRequirement] = []
+    fields: dict[Hashable, NodeSelectorRequirement] = {}
+    labels: dict[Hashable, NodeSelectorRequirement] = {}
     for spot in spots:
         spec = spot.slice.spec
         place = spot.device if spec.per_device_node_selection else spec
@@ -75,35 +75,32 @@ def node_selector(spots: Iterable[Spot], node_name: str) -> NodeSelector | None:
         if len(terms) > 1:
             raise AllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
         for term in terms:
-            _add_new(term.match_fields, fields)
-            _add_new(term.match_expressions, labels)
+            for requirement in term.match_fields:
+                fields.setdefault(_identity_of(requirement), requirement)
+            for requirement in term.match_expressions:
+                labels.setdefault(_identity_of(requirement), requirement)
     if not fields and not labels:
         return None
-    term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(labels))
+    term = NodeSelectorTerm(match_fields=tuple(fields.values()), match_expressions=tuple(labels.values()))
     return NodeSelector(node_selector_terms=(term,))
 
 
-def _add_new(requirements: Iterable[NodeSelectorRequirement], to: list[NodeSelectorRequirement]) -> None:
-    known = {(one.key, one.operator, frozenset(one.values)) for one in to}
-    for requirement in requirements:
-        if (requirement.key, requirement.operator, frozenset(requirement.values)) not in known:
-            known.add((requirement.key, requirement.operator, frozenset(requirement.values)))
-            to.append(requirement)
+def _identity_of(requirement: NodeSelectorRequirement) -> Hashable:
+    return requirement.key, requirement.operator, frozenset(requirement.values)
 
 
 def _device(chosen: Chosen, spot: Spot, share: str) -> AllocatedDevice:
-    wanted, spec = chosen.wanted, spot.slice.spec
-    shared = chosen.amounts is not None
+    request, spec = chosen.request, spot.slice.spec
     return AllocatedDevice(
-        request=wanted.name,
+        request=request.name,
         driver=spec.driver,
         pool=spec.pool.name,
         device=spot.device.name,
-        admin_access=True if wanted.has_admin_access else None,
-        tolerations=wanted.asked.tolerations,
+        admin_access=True if request.has_admin_access else None,
+        tolerations=request.spec.tolerations,
         binding_conditions=spot.device.binding_conditions,
         binding_failure_conditions=spot.device.binding_failure_conditions,
-        share_id=str(uuid.uuid5(_SHARES, share)) if shared else None,
+        share_id=str(uuid.uuid5(_SHARES, share)) if chosen.amounts is not None else None,
         consumed_capacity={name: amount.text for name, amount in (chosen.amounts or {}).items()},
     )
 
@@ -120,24 +117,26 @@ def _configuration(
     With `once`, so are those of the claim, and those that are for all requests name none.
     """
     requests_of: dict[str, list[str]] = {}
-    for wanted in selected:
-        requests_of.setdefault(wanted.asked.device_class_name, []).append(wanted.name)
+    for request in selected:
+        requests_of.setdefault(request.spec.device_class_name, []).append(request.name)
     configuration = [
-        AllocationConfiguration(source="FromClass", requests=tuple(requests), opaque=given.opaque)
+        AllocationConfiguration(source="FromClass", requests=tuple(requests), opaque=parameters.opaque)
         for class_name, requests in requests_of.items()
-        for known in (class_of(class_name),)
-        for given in (() if known is None else known.spec.config)
+        for device_class in (class_of(class_name),)
+        for parameters in (() if device_class is None else device_class.spec.config)
     ]
     for own in claim.spec.devices.config:
-        times = 1 if not own.requests else sum(w.request in own.requests or w.name in own.requests for w in selected)
+        times = (
+            1 if not own.requests else sum(w.request_name in own.requests or w.name in own.requests for w in selected)
+        )
         times = min(times, 1) if once else times
         configuration += [AllocationConfiguration(source="FromClaim", requests=own.requests, opaque=own.opaque)] * times
-    return [_for_all(one, selected) for one in configuration] if once else configuration
+    return [_for_all(entry, selected) for entry in configuration] if once else configuration
 
 
 def _for_all(configuration: AllocationConfiguration, selected: Sequence[RequestDemand]) -> AllocationConfiguration:
     """The same without names of requests, if it names all of them."""
-    named = configuration.requests
-    if all(wanted.request in named or wanted.name in named for wanted in selected):
+    names = configuration.requests
+    if all(request.request_name in names or request.name in names for request in selected):
         return msgspec.structs.replace(configuration, requests=())
     return configuration

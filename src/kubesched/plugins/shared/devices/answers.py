@@ -72,18 +72,18 @@ class ClusterDevices:
             self.kept.put(answer, facts)
         return answer
 
-    def words(self, error: AllocationError, row: int, claims: Sequence[ResourceClaim]) -> str:
-        """An error in words, as it is on one row."""
+    def message_of(self, error: AllocationError, row: int, claims: Sequence[ResourceClaim]) -> str:
+        """The text of an error, as it is on one row."""
         inventory = self.inventories.of(row)
         pool = device = device_name = ""
         if inventory.pools:
-            found = inventory.pools[error.pool]
-            pool = f"{found.driver}/{found.name}"
+            device_pool = inventory.pools[error.pool]
+            pool = f"{device_pool.driver}/{device_pool.name}"
         if inventory.spots:
             device = "/".join(inventory.spots[error.spot].id)
             device_name = inventory.spots[error.spot].device.name
         claim, node = claims[error.claim], self._state.nodes.names[row]
-        return error.words.format(
+        return error.text.format(
             claim=claim.key, claim_name=claim.name, pool=pool, device=device, device_name=device_name, node=node
         )
 
@@ -96,8 +96,7 @@ class ClusterDevices:
             demand = answer.demand
             demand.compile(time)
             names = demand.names
-            demand.likeness = self._likenesses.get(names) or DeviceEquivalence(names)
-            self._likenesses[names] = demand.likeness
+            demand.likeness = self._likenesses.setdefault(names, DeviceEquivalence(names))
             answer.is_compiled = True
 
     def _bring_up_to_date(self, answer: DeviceAnswer, time: SearchTime) -> None:
@@ -138,10 +137,10 @@ class ClusterDevices:
         outcome = answer.known.get(key)
         if outcome is None:
             try:
-                ended = self._search(answer, inventory, use, key, time)
-                if ended is not None:
-                    check_nodes(ended, inventory)
-                outcome = SearchOutcome(ended, has_invalid_pools=inventory.has_invalid_pools)
+                solution = self._search(answer, inventory, use, key, time)
+                if solution is not None:
+                    check_nodes(solution, inventory)
+                outcome = SearchOutcome(solution, has_invalid_pools=inventory.has_invalid_pools)
             except AllocationError as error:
                 outcome = SearchOutcome(error=error.with_traceback(None))
                 if error.is_passing:
@@ -153,8 +152,8 @@ class ClusterDevices:
     def _search(
         self, answer: DeviceAnswer, inventory: Inventory, use: DeviceUse, key: Hashable, time: SearchTime
     ) -> FoundDevices | None:
-        where, path = answer.path
-        search = Search(answer.demand, inventory, use, time, path if where == key else ())
+        interrupted_at, path = answer.path
+        search = Search(answer.demand, inventory, use, time, path if interrupted_at == key else ())
         try:
             return search.run()
         except TurnOverError:

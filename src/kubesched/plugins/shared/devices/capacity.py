@@ -49,24 +49,24 @@ def amounts_taken(requests: Mapping[str, QuantityText], frame: DeviceFrame, rule
     for name in requests:
         if name not in frame.capacity:
             return f"has no capacity {name}"
-    taken: Amounts = {}
+    amounts: Amounts = {}
     for name, capacity in frame.capacity.items():
         try:
-            taken[name] = _taken(requests.get(name), capacity, rules)
+            amounts[name] = _amount_taken(requests.get(name), capacity, rules)
         except CapacityError as error:
             raise CapacityError(f'capacity "{name}": {error}') from None
-        if rules.is_strict and taken[name].nano < 0:
+        if rules.is_strict and amounts[name].nano < 0:
             raise CapacityError(f'capacity "{name}": capacity value is negative')
     for name, capacity in frame.capacity.items():
-        amount = taken[name]
+        amount = amounts[name]
         if _is_refused(amount.nano, capacity.policy, rules):
             return f"does not give out {amount.text} of its {name}"
         if amount.nano > capacity.nano:
             return f"has only {capacity.text} of {name}"
-    return taken
+    return amounts
 
 
-def _taken(requested: QuantityText | None, capacity: KindCapacity, rules: CapacityRules) -> Amount:
+def _amount_taken(requested: QuantityText | None, capacity: KindCapacity, rules: CapacityRules) -> Amount:
     policy = capacity.policy
     if requested is None:
         return _amount(capacity.text if policy is None or policy.default is None else policy.default)
@@ -105,8 +105,8 @@ def _counts_thousandths(allowed: CapacityRange, rules: CapacityRules) -> bool:
     """Whether all of a range can be counted in thousandths."""
     if not rules.in_thousandths:
         return False
-    given = [_amount(text).nano for text in (allowed.min, allowed.max, allowed.step) if text is not None]
-    return not any(map(_is_finer, given)) and (allowed.step is None or _amount(allowed.step).nano >= _MILLI)
+    bounds = [_amount(text).nano for text in (allowed.min, allowed.max, allowed.step) if text is not None]
+    return not any(map(_is_finer, bounds)) and (allowed.step is None or _amount(allowed.step).nano >= _MILLI)
 
 
 def _is_finer(nano: int) -> bool:

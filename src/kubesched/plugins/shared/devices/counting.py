@@ -86,14 +86,14 @@ class ClassCount:
     def _select(self, portion: _Portion) -> tuple[str, ...] | None:
         names: list[str] = []
         for name, kind in portion.devices:
-            answer = self._judged(kind)
+            answer = self._judge(kind)
             if answer is True:
                 names.append(name)
             elif answer is not False:
                 return None
         return tuple(names)
 
-    def _judged(self, kind: DeviceKind) -> bool | str:
+    def _judge(self, kind: DeviceKind) -> bool | str:
         number = self._likeness.number_of(kind)
         answer = self._answers.get(number)
         if answer is None:
@@ -197,7 +197,7 @@ class DeviceCounts:
         if node is None:
             return 0, 0
         capacity = in_use = 0
-        wide = (seen for seen in self._slices.wide if count.concerns(seen) and seen.reach.includes(node))
+        wide = (portion for portion in self._slices.wide if count.concerns(portion) and portion.reach.includes(node))
         for portion in (*self._slices.local.get(node.name, ()), *wide):
             selected = count.selected(portion)
             if selected is None:
@@ -216,7 +216,7 @@ class DeviceCounts:
     def _catch_up(self) -> _Touched:
         self._ledger.refresh()
         portions, rows, pools = self._slices.follow(), self._node_changes.read(), self._use_changes.read()
-        portions += (one for pool in pools or () for one in self._slices.of_pool.get(pool, ()))
+        portions += (portion for pool in pools or () for portion in self._slices.of_pool.get(pool, ()))
         return _Touched(None if rows is None or pools is None else set(rows), portions)
 
     def _portions(self, slice_: ResourceSlice) -> list[_Portion]:
@@ -228,5 +228,5 @@ class DeviceCounts:
 
     def _as_scored(self, driver: str, device: Device) -> tuple[str, DeviceKind]:
         """Scoring tells selectors nothing of a device but attributes and capacity; so to them none is shared."""
-        seen = Device(attributes=device.attributes, capacity=device.capacity)
-        return device.name, self._kinds.of(driver, seen)
+        scored = Device(attributes=device.attributes, capacity=device.capacity)
+        return device.name, self._kinds.of(driver, scored)

@@ -32,11 +32,11 @@ BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 class AllocationError(Exception):
-    """Why a search cannot go on at all. The words may speak of the claim, a pool, a device and the node."""
+    """Why a search cannot go on at all. The text may name the claim, a pool, a device and the node."""
 
-    def __init__(self, words: str, *, claim: int = 0, pool: int = 0, spot: int = 0, is_passing: bool = False) -> None:
-        super().__init__(words)
-        self.words = words
+    def __init__(self, text: str, *, claim: int = 0, pool: int = 0, spot: int = 0, is_passing: bool = False) -> None:
+        super().__init__(text)
+        self.text = text
         """With {claim}, {claim_name}, {pool}, {device}, {device_name} and {node} where those come."""
         self.claim = claim
         self.pool = pool
@@ -93,8 +93,8 @@ class SearchTime:
         if self._evaluations % _EVALUATIONS_BETWEEN_LOOKS == 0:
             self.look()
 
-    def judged_by_one(self) -> None:
-        """One of the selectors was compiled again, and has been evaluated for a device. The answer is kept."""
+    def evaluated_again(self) -> None:
+        """A selector was compiled again, and has been evaluated for a device. The answer is kept."""
         self._has_progressed = True
         self.look()
 
@@ -126,30 +126,30 @@ class RequestDemand:
     def __init__(
         self,
         request: str,
-        asked: ExactDeviceRequest | DeviceSubRequest,
+        spec: ExactDeviceRequest | DeviceSubRequest,
         selection: DeviceSelection,
         *,
         claim: int,
         features: Features,
         compiled: CompiledExpressions,
     ) -> None:
-        self.request = request
-        self.alternative = asked.name if isinstance(asked, DeviceSubRequest) else ""
-        self.name = f"{request}/{self.alternative}" if self.alternative else request
+        self.request_name = request
+        self.subrequest = spec.name if isinstance(spec, DeviceSubRequest) else ""
+        self.name = f"{request}/{self.subrequest}" if self.subrequest else request
         """As it is named in an allocation."""
-        self.asked = asked
+        self.spec = spec
         self.claim = claim
-        self.takes_all = asked.allocation_mode == ALL_DEVICES
-        self.count = asked.count
-        self.has_admin_access = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
+        self.takes_all = spec.allocation_mode == ALL_DEVICES
+        self.count = spec.count
+        self.has_admin_access = isinstance(spec, ExactDeviceRequest) and bool(spec.admin_access)
         self.selection = selection
         self._compiled = compiled
         self._judged = -1, 0
         """A number whose devices are being judged, and how many of the selectors hold for them."""
-        self.is_refused = bool(asked.derived_attributes) and features.release.derived_attributes_refused
+        self.is_refused = bool(spec.derived_attributes) and features.release.derived_attributes_refused
         """Whether it asks for what only a feature has that is off."""
-        wants_some = features.device_capacity and asked.capacity
-        self._capacity: Mapping[str, QuantityText] = asked.capacity.requests if wants_some and asked.capacity else {}
+        capacity = spec.capacity if features.device_capacity else None
+        self._capacity: Mapping[str, QuantityText] = capacity.requests if capacity else {}
         self._rules = CapacityRules(features.fractional_capacity, features.release.capacity_errors)
         self.selected: dict[int, bool | str] = {}
         """By the number of devices that look alike: whether they are selected, or what broke."""
@@ -172,18 +172,18 @@ class RequestDemand:
     def _judge(self, kind: DeviceKind, number: int, time: SearchTime) -> bool | str:
         """As `DeviceSelection.judge`. Expressions that have to be compiled again may take more than a turn."""
         selection = self.selection
-        seen = selection.seen(kind)
-        which, begun = self._judged
-        for position in range(begun if which == number else 0, len(selection.expressions)):
+        device = selection.view(kind)
+        judged, begun = self._judged
+        for position in range(begun if judged == number else 0, len(selection.expressions)):
             expression = selection.expressions[position]
             if is_new := not expression.is_compiled:
                 self._compiled.compile(expression)
-            answer = selection.judge_by(position, seen, time.look)
+            answer = selection.judge_by(position, device, time.look)
             if answer is not True:
                 return answer
             if is_new:
                 self._judged = number, position + 1
-                time.judged_by_one()
+                time.evaluated_again()
         return True
 
     def amounts(self, kind: DeviceKind, spot: int = 0, device: str = "{device}") -> Amounts | str:
@@ -199,9 +199,9 @@ class RequestDemand:
                 amounts = error.with_traceback(None)
             self._amounts[kind.frame] = amounts
         if isinstance(amounts, CapacityError):
-            name = escaped(self.alternative or self.request)
-            words = f"claim {{claim}}, request {name}: checking capacity for device {device}: {escaped(str(amounts))}"
-            raise AllocationError(words, claim=self.claim, spot=spot)
+            name = escaped(self.subrequest or self.request_name)
+            text = f"claim {{claim}}, request {name}: checking capacity for device {device}: {escaped(str(amounts))}"
+            raise AllocationError(text, claim=self.claim, spot=spot)
         return amounts
 
     def kept_away_by(self, kind: DeviceKind) -> DeviceTaint | None:
@@ -214,7 +214,7 @@ class RequestDemand:
         return self._kept_away[frame]
 
     def _is_kept_away(self, taint: DeviceTaint) -> bool:
-        return taint.effect in BLOCKING_EFFECTS and not any(_tolerates(t, taint) for t in self.asked.tolerations)
+        return taint.effect in BLOCKING_EFFECTS and not any(_tolerates(t, taint) for t in self.spec.tolerations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,18 +245,18 @@ class Demand:
             self.claims = tuple(
                 ClaimDemand(
                     spec,
-                    tuple(self._wanted(request, i, classes, selectors) for request in spec.devices.requests),
+                    tuple(self._alternatives(request, i, classes, selectors) for request in spec.devices.requests),
                 )
                 for i, spec in enumerate(specs)
             )
         except AllocationError as error:
             self.fault = error
-        self._uncompiled = [expression for wanted in self.requests for expression in wanted.selection.expressions]
+        self._uncompiled = [expression for request in self.requests for expression in request.selection.expressions]
 
     @property
     def requests(self) -> Iterator[RequestDemand]:
         """All requests of all claims, with all alternatives."""
-        return (wanted for claim in self.claims for alternatives in claim.requests for wanted in alternatives)
+        return (request for claim in self.claims for alternatives in claim.requests for request in alternatives)
 
     @property
     def order_matters(self) -> bool:
@@ -265,7 +265,7 @@ class Demand:
         Requests for all devices take them one by one, and fail with the first; or a device must be distinct only from
         the last one of each request.
         """
-        if any(wanted.takes_all for wanted in self.requests):
+        if any(request.takes_all for request in self.requests):
             return True
         constraints = (constraint for claim in self.claims for constraint in claim.spec.devices.constraints)
         return not self.features.release.distinct_from_all and any(
@@ -277,9 +277,9 @@ class Demand:
         """Bytes, about: its expressions, as they are written and compiled, and what is known about devices."""
         return self._compiled.size + sum(
             _BYTES_PER_REQUEST
-            + _BYTES_PER_DEVICE * len(wanted.selected)
-            + sum(len(one.text) for one in wanted.selection.expressions)
-            for wanted in self.requests
+            + _BYTES_PER_DEVICE * len(request.selected)
+            + sum(len(expression.text) for expression in request.selection.expressions)
+            for request in self.requests
         )
 
     def compile(self, time: SearchTime) -> None:
@@ -295,54 +295,54 @@ class Demand:
         for claim in self.claims:
             for constraint in claim.spec.devices.constraints:
                 names.add(constraint.match_attribute or constraint.distinct_attribute or "")
-        for wanted in self.requests:
-            selected_by = wanted.selection.names
-            if selected_by is None:
+        for request in self.requests:
+            names_read = request.selection.names
+            if names_read is None:
                 return None
-            names |= selected_by
+            names |= names_read
         return frozenset(names)
 
-    def _wanted(
+    def _alternatives(
         self, request: DeviceRequest, claim: int, classes: Mapping[str, DeviceClass], selectors: Selectors
     ) -> tuple[RequestDemand, ...]:
         features = self.features
         alternatives = request.first_available or ((request.exactly,) if request.exactly is not None else ())
         if not features.device_capacity and not features.has_plain_devices:
             _refuse_capacity(request, alternatives, claim)
-        made: list[RequestDemand] = []
-        for asked in alternatives:
-            name = asked.name if isinstance(asked, DeviceSubRequest) else request.name
+        demands: list[RequestDemand] = []
+        for spec in alternatives:
+            name = spec.name if isinstance(spec, DeviceSubRequest) else request.name
             where = f"claim {{claim}}, request {escaped(name)}"
-            for number, selector in enumerate(asked.selectors):
+            for number, selector in enumerate(spec.selectors):
                 if selector.cel is None:
-                    words = f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
-                    raise AllocationError(words, claim=claim)
-            found = classes.get(asked.device_class_name)
-            if found is None:
-                class_name = escaped(asked.device_class_name)
-                words = f'{where}: could not retrieve device class {class_name}: deviceclass "{class_name}" not found'
-                raise AllocationError(words, claim=claim)
-            if asked.allocation_mode not in (EXACT_COUNT, ALL_DEVICES):
-                raise AllocationError(f"{where}: unsupported count mode {escaped(asked.allocation_mode)}", claim=claim)
-            selection = selectors.of(found, asked.selectors)
-            made.append(
-                RequestDemand(request.name, asked, selection, claim=claim, features=features, compiled=self._compiled)
+                    text = f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
+                    raise AllocationError(text, claim=claim)
+            device_class = classes.get(spec.device_class_name)
+            if device_class is None:
+                class_name = escaped(spec.device_class_name)
+                text = f'{where}: could not retrieve device class {class_name}: deviceclass "{class_name}" not found'
+                raise AllocationError(text, claim=claim)
+            if spec.allocation_mode not in (EXACT_COUNT, ALL_DEVICES):
+                raise AllocationError(f"{where}: unsupported count mode {escaped(spec.allocation_mode)}", claim=claim)
+            selection = selectors.of(device_class, spec.selectors)
+            demands.append(
+                RequestDemand(request.name, spec, selection, claim=claim, features=features, compiled=self._compiled)
             )
-        return tuple(made)
+        return tuple(demands)
 
 
 def _refuse_capacity(
     request: DeviceRequest, alternatives: Sequence[ExactDeviceRequest | DeviceSubRequest], claim: int
 ) -> None:
-    for asked in alternatives:
-        if asked.capacity is not None:
-            what = f"subrequest {asked.name}" if isinstance(asked, DeviceSubRequest) else f"request {request.name}"
+    for spec in alternatives:
+        if spec.capacity is not None:
+            subject = f"subrequest {spec.name}" if isinstance(spec, DeviceSubRequest) else f"request {request.name}"
             reason = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
-            raise AllocationError(f"claim {{claim}}, {escaped(what)}: {reason}", claim=claim)
+            raise AllocationError(f"claim {{claim}}, {escaped(subject)}: {reason}", claim=claim)
 
 
 def escaped(text: str) -> str:
-    """Text that goes into the words of an AllocationError as it is."""
+    """Text that goes into that of an AllocationError as it is."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
@@ -351,10 +351,6 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
-    match toleration.operator:
-        case "" | "Equal":
-            return toleration.value == taint.value
-        case "Exists":
-            return True
-        case _:
-            return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"

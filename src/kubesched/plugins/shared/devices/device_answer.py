@@ -63,8 +63,8 @@ class DeviceAnswer:
     def shrink(self) -> None:
         """Forget what can be found out again. Rows that were searched stay so."""
         self.known.clear()
-        for wanted in self.demand.requests:
-            wanted.selected.clear()
+        for request in self.demand.requests:
+            request.selected.clear()
 
     def resize(self, size: int) -> range:
         """Have so many rows, which are no fewer than before; returns those that are new."""
@@ -89,10 +89,10 @@ class DeviceAnswer:
 
     def set(self, row: int, outcome: SearchOutcome) -> None:
         self.outcomes[row] = outcome
-        found = outcome.found
-        self.fits[row] = found is not None
-        self.scores[row] = 0 if found is None else found.score
-        if outcome.error is not None or (found is None and outcome.has_invalid_pools):
+        solution = outcome.found
+        self.fits[row] = solution is not None
+        self.scores[row] = 0 if solution is None else solution.score
+        if outcome.error is not None or (solution is None and outcome.has_invalid_pools):
             self.failures[row] = outcome
         else:
             self.failures.pop(row, None)

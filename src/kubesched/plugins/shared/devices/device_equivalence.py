@@ -86,8 +86,8 @@ class DeviceEquivalence:
         attributes = kind.device.attributes
         if self._names is None or not kind.is_ordinary:
             return kind.frame, _encode(attributes)
-        seen = []
+        values = []
         for domain, slash, name in self._names:
-            seen.append(attributes.get(f"{domain}{slash}{name}"))
-            seen.append(attributes.get(name) if domain == kind.frame.driver else None)
-        return kind.frame, tuple(seen)
+            values.append(attributes.get(f"{domain}{slash}{name}"))
+            values.append(attributes.get(name) if domain == kind.frame.driver else None)
+        return kind.frame, tuple(values)

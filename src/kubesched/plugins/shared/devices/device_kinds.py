@@ -42,11 +42,11 @@ class DeviceFrame:
         self.is_shared = device.allow_multiple_allocations and features.device_capacity
         self.capacity = {
             name: KindCapacity(
-                parse_quantity(given.value).nano(),
-                given.value,
-                given.request_policy if features.device_capacity else None,
+                parse_quantity(capacity.value).nano(),
+                capacity.value,
+                capacity.request_policy if features.device_capacity else None,
             )
-            for name, given in device.capacity.items()
+            for name, capacity in device.capacity.items()
         }
         self.consumes: tuple[tuple[CounterName, int], ...] = tuple(
             ((used.counter_set, name), parse_quantity(counter.value).nano())

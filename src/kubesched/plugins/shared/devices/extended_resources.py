@@ -26,16 +26,16 @@ class ServedResources:
         version = self._objects.version(DeviceClass)
         if version != self._version:
             self._version = version
-            self._class_of = self._collected()
+            self._class_of = self._collect()
         return self._class_of.get(resource)
 
-    def _collected(self) -> dict[str, DeviceClass]:
+    def _collect(self) -> dict[str, DeviceClass]:
         if not self._may_serve:
             return {}
-        classes = sorted(self._objects.all(DeviceClass), key=lambda one: one.name, reverse=True)
-        classes.sort(key=lambda one: one.metadata.creation_timestamp)
-        named = {one.spec.extended_resource_name: one for one in classes if one.spec.extended_resource_name}
-        return named | {IMPLICIT_PREFIX + one.name: one for one in classes}
+        classes = sorted(self._objects.all(DeviceClass), key=lambda c: c.name, reverse=True)
+        classes.sort(key=lambda c: c.metadata.creation_timestamp)
+        explicit = {c.spec.extended_resource_name: c for c in classes if c.spec.extended_resource_name}
+        return explicit | {IMPLICIT_PREFIX + c.name: c for c in classes}
 
 
 def extended_resources(cycle: Cycle) -> frozenset[str]:
@@ -51,10 +51,7 @@ def extended_resources_of(facts: PodFacts) -> frozenset[str]:
 
 def served_by_devices(cycle: Cycle) -> frozenset[str]:
     """The extended resources of the pod that a DeviceClass serves."""
-    wanted = extended_resources(cycle)
-    if not wanted:
-        return wanted
-    return frozenset(name for name in wanted if is_served(name, cycle.state))
+    return frozenset(name for name in extended_resources(cycle) if is_served(name, cycle.state))
 
 
 def unserved(cycle: Cycle) -> list[int]:

@@ -97,11 +97,11 @@ class Inventory:
                 position += 1
             if use.is_empty:
                 position += len(pool.spots)
-            counters.append(tuple(_left(pool, use).values()))
+            counters.append(tuple(_counters_left(pool, use).values()))
         return DeviceUse(busy, tuple(consumed), tuple(counters), tuple(shares))
 
 
-def _left(pool: DevicePool, use: PoolUse) -> dict[CounterName, int]:
+def _counters_left(pool: DevicePool, use: PoolUse) -> dict[CounterName, int]:
     left = dict(pool.counters)
     if left:
         devices = [*((spot.device.name, spot.kind) for spot in pool.spots), *pool.elsewhere]
@@ -165,7 +165,7 @@ class Inventories:
         self._ledger = ledger
         self._kinds = DeviceKinds(state.features)
         self._tainted = tainted = TaintedSlices(state.objects, by_rules=state.features.device_taint_rules)
-        self._slices = SliceIndex(state.objects, lambda one: (_PublishedSlice(tainted.of(one), state.features),))
+        self._slices = SliceIndex(state.objects, lambda slice_: (_PublishedSlice(tainted.of(slice_), state.features),))
         self._rule_version = 0
         self._built: dict[PoolId, dict[object, DevicePool | None]] = {}
         self._rows: list[Inventory] = []
@@ -219,13 +219,12 @@ class Inventories:
         """The rows whose devices may be others now; None for all."""
         rows: set[int] = set()
         everything = False
-        for one in self._slices.follow(self._tainted_otherwise()):
-            self._built.pop(one.pool, None)
-            rows |= self._rows_of_pool.get(one.pool, set())
-            row = self._state.nodes.row_of.get(one.local_to)
-            if not one.local_to:
+        for published in self._slices.follow(self._tainted_otherwise()):
+            self._built.pop(published.pool, None)
+            rows |= self._rows_of_pool.get(published.pool, set())
+            if not published.local_to:
                 everything = True
-            elif row is not None:
+            elif (row := self._state.nodes.row_of.get(published.local_to)) is not None:
                 rows.add(row)
         return None if everything else rows
 
@@ -236,11 +235,11 @@ class Inventories:
             return []
         self._rule_version = version
         return [
-            one.slice.key
-            for ones in self._slices.of_pool.values()
-            for one in ones
-            if (slice_ := self._state.objects.get(ResourceSlice, one.slice.key)) is not None
-            and self._tainted.of(slice_) != one.slice
+            published.slice.key
+            for of_pool in self._slices.of_pool.values()
+            for published in of_pool
+            if (slice_ := self._state.objects.get(ResourceSlice, published.slice.key)) is not None
+            and self._tainted.of(slice_) != published.slice
         ]
 
     # -- rows ---------------------------------------------------------------------------------------------------------
@@ -254,9 +253,9 @@ class Inventories:
         self._stale = dict.fromkeys(range(size))
         self._wide_slices = {row: [] for row in self._stale}
         nodes = Nodes(self._state)
-        for one in self._slices.wide:
-            for row in one.rows(nodes):
-                self._wide_slices[row].append(one)
+        for published in self._slices.wide:
+            for row in published.rows(nodes):
+                self._wide_slices[row].append(published)
 
     def _rebuild(self, row: int) -> None:
         node = self._state.nodes.nodes[row]
@@ -264,7 +263,7 @@ class Inventories:
         wide = self._wide_slices.pop(row, None)
         if node is not None:
             if wide is None:
-                wide = [one for one in self._slices.wide if one.is_seen_from(node)]
+                wide = [published for published in self._slices.wide if published.is_seen_from(node)]
             inventory = self._build(node, [*self._slices.local.get(node.name, ()), *wide])
         before = self._rows[row]
         if (inventory.pools, inventory.replaced) != (before.pools, before.replaced):
@@ -281,30 +280,30 @@ class Inventories:
         for pool_id in inventory.pool_ids:
             self._rows_of_pool.setdefault(pool_id, set()).add(row)
 
-    def _build(self, node: Node, seen: list[_PublishedSlice]) -> Inventory:
-        if not seen:
+    def _build(self, node: Node, slices: list[_PublishedSlice]) -> Inventory:
+        if not slices:
             return self._nothing
         by_pool: dict[PoolId, list[_PublishedSlice]] = {}
-        for one in seen:
-            by_pool.setdefault(one.pool, []).append(one)
-        built = {pool_id: self._pool(node, pool_id, slices) for pool_id, slices in by_pool.items()}
+        for published in slices:
+            by_pool.setdefault(published.pool, []).append(published)
+        built = {pool_id: self._pool(node, pool_id, of_pool) for pool_id, of_pool in by_pool.items()}
         pools = sorted(filter(None, built.values()), key=lambda pool: (pool.comes_last, pool.id))
         replaced = tuple(pool_id for pool_id, pool in built.items() if pool is None)
-        if any(one.local_to for one in seen):
+        if any(published.local_to for published in slices):
             return Inventory(tuple(pools), replaced)  # no other node has these
         key = *map(id, pools), *replaced
-        found = self._alike.get(key)
-        if found is None:
-            found = self._alike[key] = Inventory(tuple(pools), replaced)
-        return found
+        inventory = self._alike.get(key)
+        if inventory is None:
+            inventory = self._alike[key] = Inventory(tuple(pools), replaced)
+        return inventory
 
-    def _pool(self, node: Node, pool_id: PoolId, seen: list[_PublishedSlice]) -> DevicePool | None:
-        by_name = {one.slice.name: one for one in seen}
-        current = newest(one.slice for one in seen)
-        reachable = [by_name[one.name].reachable(node) for one in current]
-        key = (tuple(one.name for one in current), tuple(reachable))
+    def _pool(self, node: Node, pool_id: PoolId, slices: list[_PublishedSlice]) -> DevicePool | None:
+        by_name = {published.slice.name: published for published in slices}
+        current = newest(published.slice for published in slices)
+        reachable = [by_name[slice_.name].reachable(node) for slice_ in current]
+        key = (tuple(slice_.name for slice_ in current), tuple(reachable))
         built = self._built.setdefault(pool_id, {})
         if key not in built:
-            everywhere = (one.slice for one in self._slices.of_pool[pool_id])
+            everywhere = (published.slice for published in self._slices.of_pool[pool_id])
             built[key] = build_pool(pool_id, current, everywhere, reachable, self._kinds, self._state.features)
         return built[key]

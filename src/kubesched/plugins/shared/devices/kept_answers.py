@@ -28,9 +28,9 @@ class KeptAnswers:
         """By key: the position at which a large answer was given up, and how."""
 
     def get(self, key: Hashable, facts: PodFacts | None) -> DeviceAnswer | None:
-        known = self._kept.get(key)
-        if known is not None:
-            return known[0]
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept[0]
         large = None if facts is None else facts.find(_LARGE)
         return large if large is not None and large.key == key else None
 
@@ -73,5 +73,5 @@ class KeptAnswers:
             del self._verdicts[next(iter(self._verdicts))]
 
     def verdict(self, key: Hashable, position: int) -> SearchOutcome | None:
-        known = self._verdicts.get(key)
-        return known[1] if known is not None and known[0] == position else None
+        given_up = self._verdicts.get(key)
+        return given_up[1] if given_up is not None and given_up[0] == position else None

@@ -45,23 +45,23 @@ class PoolUse:
     def is_empty(self) -> bool:
         return not (self.exclusive or self.shares or self.capacity)
 
-    def count(self, held: AllocatedDevice, sign: int) -> None:
+    def count(self, allocated: AllocatedDevice, sign: int) -> None:
         self.version += 1
-        if held.share_id is None:
-            _count(self.exclusive, held.device, sign)
+        if allocated.share_id is None:
+            _count(self.exclusive, allocated.device, sign)
             return
-        _count(self.shares, held.device, sign)
-        if not held.consumed_capacity:
+        _count(self.shares, allocated.device, sign)
+        if not allocated.consumed_capacity:
             return
-        consumed = self.capacity.setdefault(held.device, {})
-        for name, text in held.consumed_capacity.items():
+        consumed = self.capacity.setdefault(allocated.device, {})
+        for name, text in allocated.consumed_capacity.items():
             before = consumed.get(name, 0)
             if not before:  # nothing is spelled like nothing else
-                self.families[held.device, name] = family_as_written(text)
+                self.families[allocated.device, name] = family_as_written(text)
             consumed[name] = before + sign * parse_quantity(text).nano()
-        _count(self.consumers, held.device, sign)
-        if held.device not in self.consumers:
-            del self.capacity[held.device]
+        _count(self.consumers, allocated.device, sign)
+        if allocated.device not in self.consumers:
+            del self.capacity[allocated.device]
 
 
 NOTHING_IN_USE = PoolUse()
@@ -114,8 +114,8 @@ class Ledger:
         if not self._pending:
             return None
         identity = identity_of(claim)
-        who, _ = self._sharers.get(identity, ("", 0))
-        return self._pending.get(identity) if sharers and who == sharers else None
+        pending_sharers, _ = self._sharers.get(identity, ("", 0))
+        return self._pending.get(identity) if sharers and pending_sharers == sharers else None
 
     def set_aside(self, claim: ResourceClaim, allocation: AllocationResult, sharers: str = "") -> None:
         """From now on the devices are taken, though nothing has been written yet. `sharers` may share them."""
@@ -129,9 +129,9 @@ class Ledger:
     def release(self, claim: ResourceClaim) -> None:
         """The allocation is written, or will not be: it is not pending any longer, unless others count on it."""
         identity = identity_of(claim)
-        who, count = self._sharers.pop(identity, ("", 1))
+        sharers, count = self._sharers.pop(identity, ("", 1))
         if count > 1:
-            self._sharers[identity] = who, count - 1
+            self._sharers[identity] = sharers, count - 1
             return
         if self._pending.pop(identity, None) is not None:
             self._hold(f"pending {identity}", ())
@@ -171,8 +171,8 @@ class Ledger:
     def holders(self) -> dict[DeviceId, list[str]]:
         """By device the claims that hold it, or share it."""
         holders: dict[DeviceId, list[str]] = {}
-        for claim, held in sorted(self._held.items()):
-            for device in held:
+        for claim, devices in sorted(self._held.items()):
+            for device in devices:
                 holders.setdefault(device.id, []).append(claim)
         return holders
 
@@ -199,17 +199,15 @@ class Ledger:
         assumed = self._assumed.get(key)
         if assumed is not None and (claim is None or _is_at_least(claim, assumed)):
             del self._assumed[key]  # also if it came and went between two looks
-        for gone in (before, claim):
-            if gone is not None and _is_for_extended_resources(gone):
-                self._index(gone, is_there=gone is claim)
         self._count_claim(key)
         for version in (before, claim):
             if version is not None:
+                self._index(version, is_there=version is claim)
                 self._count_pending_of(version)
 
     def _index(self, claim: ResourceClaim, *, is_there: bool) -> None:
         owner = claim.metadata.controller
-        if owner is None:
+        if owner is None or claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) != "true":
             return
         if is_there:
             self._extended[owner.uid] = claim.key
@@ -272,10 +270,6 @@ class Ledger:
 def identity_of(claim: ResourceClaim) -> str:
     """A claim that is made anew under the same name is another one."""
     return f"{claim.key} {claim.metadata.uid}"
-
-
-def _is_for_extended_resources(claim: ResourceClaim) -> bool:
-    return claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true"
 
 
 def _is_at_least(seen: ResourceClaim, written: ResourceClaim) -> bool:

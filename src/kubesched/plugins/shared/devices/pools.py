@@ -88,34 +88,34 @@ class SliceIndex(Generic[P]):
         """Read the slices that have changed, and some again: what went with the old ones, and came with the new."""
         keys: Iterable[str] | None = self._changes.read()
         if keys is None:
-            keys = sorted({*self._of_slice, *(one.key for one in self._objects.all(ResourceSlice))})
+            keys = sorted({*self._of_slice, *(slice_.key for slice_ in self._objects.all(ResourceSlice))})
         keys = dict.fromkeys((*keys, *again))
         touched: list[P] = []
         for key in keys:
             gone = self._of_slice.pop(key, ())
-            for one in gone:
-                self._forget(one)
+            for part in gone:
+                self._forget(part)
             slice_ = self._objects.get(ResourceSlice, key)
             came = self._publish(slice_) if slice_ is not None else ()
-            for one in came:
-                self.of_pool.setdefault(one.pool, {})[one] = None
-                self._home_of(one)[one] = None
+            for part in came:
+                self.of_pool.setdefault(part.pool, {})[part] = None
+                self._home_of(part)[part] = None
             if came:
                 self._of_slice[key] = came
             touched += (*gone, *came)
         return touched
 
-    def _forget(self, one: P) -> None:
+    def _forget(self, part: P) -> None:
         """Groups go with their last member: nodes and pools come and go for ever."""
-        of_pool, home = self.of_pool[one.pool], self._home_of(one)
-        del of_pool[one], home[one]
+        of_pool, home = self.of_pool[part.pool], self._home_of(part)
+        del of_pool[part], home[part]
         if not of_pool:
-            del self.of_pool[one.pool]
+            del self.of_pool[part.pool]
         if not home:
-            self.local.pop(one.local_to, None)
+            self.local.pop(part.local_to, None)
 
-    def _home_of(self, one: P) -> dict[P, None]:
-        return self.local.setdefault(one.local_to, {}) if one.local_to else self.wide
+    def _home_of(self, part: P) -> dict[P, None]:
+        return self.local.setdefault(part.local_to, {}) if part.local_to else self.wide
 
 
 class Spot(NamedTuple):
@@ -192,14 +192,9 @@ class DevicePool:
 
 def newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
     """The slices of the newest generation among some slices of one pool."""
-    found: list[ResourceSlice] = []
-    for candidate in slices:
-        generation = candidate.spec.pool.generation
-        if not found or generation > found[0].spec.pool.generation:
-            found = [candidate]
-        elif generation == found[0].spec.pool.generation:
-            found.append(candidate)
-    return found
+    published = list(slices)
+    generation = max((slice_.spec.pool.generation for slice_ in published), default=0)
+    return [slice_ for slice_ in published if slice_.spec.pool.generation == generation]
 
 
 def build_pool(
@@ -215,43 +210,43 @@ def build_pool(
     `seen` are of one generation, `everywhere` are all slices of the pool. `reachable` are per slice seen the devices
     that the node may use, or None where that is all of them.
     """
-    wanted, generation = seen[0].spec.pool.resource_slice_count, seen[0].spec.pool.generation
+    slice_count, generation = seen[0].spec.pool.resource_slice_count, seen[0].spec.pool.generation
     unseen: list[ResourceSlice] = []
-    if len(seen) != wanted:
+    if len(seen) != slice_count:
         every = list(everywhere)
-        if any(other.spec.pool.generation > generation for other in every):
+        if any(slice_.spec.pool.generation > generation for slice_ in every):
             return None  # the driver is replacing this generation
         current = [
-            other for other in every if other.spec.pool.generation == generation and not is_ignored(other, features)
+            slice_ for slice_ in every if slice_.spec.pool.generation == generation and not is_ignored(slice_, features)
         ]
-        if len(current) != wanted:
+        if len(current) != slice_count:
             return DevicePool(pool_id, is_incomplete=True)
-        names = {one.name for one in seen}
-        unseen = [other for other in current if other.name not in names]
+        names = {slice_.name for slice_ in seen}
+        unseen = [slice_ for slice_ in current if slice_.name not in names]
     in_order = sorted(zip(seen, reachable), key=lambda pair: pair[0].name)
-    counting = [one for one, _ in in_order]
+    counting = [slice_ for slice_, _ in in_order]
     if features.release.counters_by_node and features.device_partitions:
-        counting += [other for other in unseen if other.spec.shared_counters]
-        unseen = [other for other in unseen if not other.spec.shared_counters]
+        counting += [slice_ for slice_ in unseen if slice_.spec.shared_counters]
+        unseen = [slice_ for slice_ in unseen if not slice_.spec.shared_counters]
     counters: dict[CounterName, int] = {}
     sets: set[str] = set()
-    for one in counting:
-        for counter_set in one.spec.shared_counters:
+    for slice_ in counting:
+        for counter_set in slice_.spec.shared_counters:
             if counter_set.name in sets:
                 return DevicePool(pool_id, fault=f"duplicate counter set name {counter_set.name}")
             sets.add(counter_set.name)
             for name, counter in counter_set.counters.items():
                 counters[counter_set.name, name] = parse_quantity(counter.value).nano()
     spots = tuple(
-        _spot(device, kinds, one, features, is_reachable=allowed is None or position in allowed)
-        for one, allowed in in_order
-        if not one.spec.shared_counters
-        for position, device in enumerate(one.spec.devices)
+        _spot(device, kinds, slice_, features, is_reachable=allowed is None or position in allowed)
+        for slice_, allowed in in_order
+        if not slice_.spec.shared_counters
+        for position, device in enumerate(slice_.spec.devices)
     )
     elsewhere = tuple(
-        (device.name, kinds.of(other.spec.driver, device)) for other in unseen for device in other.spec.devices
+        (device.name, kinds.of(slice_.spec.driver, device)) for slice_ in unseen for device in slice_.spec.devices
     )
-    consumers = [*(spot.device for spot in spots), *(device for other in unseen for device in other.spec.devices)]
+    consumers = [*(spot.device for spot in spots), *(device for slice_ in unseen for device in slice_.spec.devices)]
     fault = _duplicate(spots) or (features.device_partitions and _unknown_counter(consumers, sets, counters))
     return DevicePool(pool_id, fault=fault) if fault else DevicePool(pool_id, spots, counters, elsewhere)
 

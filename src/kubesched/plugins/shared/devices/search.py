@@ -30,7 +30,7 @@ device which spot."""
 class Chosen(NamedTuple):
     """A device for a request: which spot, and what is taken of its capacities if it is shared."""
 
-    wanted: RequestDemand
+    request: RequestDemand
     spot: int
     amounts: Amounts | None
 
@@ -92,7 +92,7 @@ class Search:
         """The first solution; None if there is none. Raises an AllocationError."""
         fault = self._demand.fault
         if fault is not None:
-            raise AllocationError(fault.words, claim=fault.claim)
+            raise AllocationError(fault.text, claim=fault.claim)
         for number in range(len(self._demand.claims)):
             self._prepare(number)
         try:
@@ -101,10 +101,10 @@ class Search:
         except _TooManyDevices:
             raise AllocationError("allocation max size exceeded") from None
         score = sum(
-            BEST_ALTERNATIVE - requests.index(taken)
+            BEST_ALTERNATIVE - requests.index(alternative)
             for claim, selected in zip(self._demand.claims, self._selected)
-            for requests, taken in zip(claim.requests, selected)
-            if taken.alternative
+            for requests, alternative in zip(claim.requests, selected)
+            if alternative.subrequest
         )
         return FoundDevices(tuple(map(tuple, self._results)), tuple(map(tuple, self._selected)), score)
 
@@ -116,40 +116,40 @@ class Search:
 
     def _prepare(self, number: int) -> None:
         claim = self._demand.claims[number]
-        fewest = sum(min(self._count(wanted) for wanted in alternatives) for alternatives in claim.requests)
+        fewest = sum(min(self._count(request) for request in alternatives) for alternatives in claim.requests)
         if fewest > MOST_DEVICES:
-            words = f"claim {{claim}}: number of requested devices {fewest} exceeds the claim limit of {MOST_DEVICES}"
-            raise AllocationError(words, claim=number)
+            text = f"claim {{claim}}: number of requested devices {fewest} exceeds the claim limit of {MOST_DEVICES}"
+            raise AllocationError(text, claim=number)
         constraints: list[AttributeConstraint] = []
-        for position, asked in enumerate(claim.spec.devices.constraints):
-            constraint = begin(asked, self._demand.features)
+        for i, spec in enumerate(claim.spec.devices.constraints):
+            constraint = begin(spec, self._demand.features)
             if constraint is None:
-                words = f"claim {{claim}}, constraint #{position}: empty constraint (unsupported constraint type?)"
-                raise AllocationError(words, claim=number)
+                text = f"claim {{claim}}, constraint #{i}: empty constraint (unsupported constraint type?)"
+                raise AllocationError(text, claim=number)
             constraints.append(constraint)
         self._constraints.append(constraints)
 
-    def _count(self, wanted: RequestDemand) -> int:
-        name = escaped(wanted.alternative or wanted.request)
-        if wanted.is_refused:
-            words = f"claim {{claim}}, request {name}: cannot handle request with derived attributes"
-            raise AllocationError(f"{words}, the feature is disabled", claim=wanted.claim)
-        if not wanted.takes_all:
-            return wanted.count
+    def _count(self, request: RequestDemand) -> int:
+        name = escaped(request.subrequest or request.request_name)
+        if request.is_refused:
+            text = f"claim {{claim}}, request {name}: cannot handle request with derived attributes"
+            raise AllocationError(f"{text}, the feature is disabled", claim=request.claim)
+        if not request.takes_all:
+            return request.count
         where = f"claim {{claim}}, request {name}: asks for all devices, but resource pool {{pool}} is currently"
-        found: list[int] = []
+        spots: list[int] = []
         first = 0
         for position, pool in enumerate(self._inventory.pools):
             if not pool.is_usable:
                 fault = "being updated" if pool.is_incomplete else "invalid"
-                raise AllocationError(f"{where} {fault}", claim=wanted.claim, pool=position)
+                raise AllocationError(f"{where} {fault}", claim=request.claim, pool=position)
             for spot in range(first, first + len(pool.spots)):
                 self._time.step()
-                if self._suits(wanted, spot, of_all=True):
-                    found.append(spot)
+                if self._suits(request, spot, of_all=True):
+                    spots.append(spot)
             first += len(pool.spots)
-        self._devices_of[wanted] = found
-        return len(found)
+        self._devices_of[request] = spots
+        return len(spots)
 
     # -- the search ---------------------------------------------------------------------------------------------------
 
@@ -166,10 +166,10 @@ class Search:
         selected = self._selected[claim]
         first, all_too_many = self._alternative_ahead()
         for position in range(first, len(requests[number])):
-            wanted = requests[number][position]
-            selected[number:] = [wanted]
+            request = requests[number][position]
+            selected[number:] = [request]
             try:
-                if self._devices(claim, number, wanted, 0, 0):
+                if self._devices(claim, number, request, 0, 0):
                     return True
                 all_too_many = False
             except _TooManyDevices:
@@ -181,37 +181,37 @@ class Search:
             raise _TooManyDevices
         return False
 
-    def _devices(self, claim: int, request: int, wanted: RequestDemand, got: int, start: int) -> bool:
-        """Choose the devices that the request still needs, from a spot on; then all that comes after it."""
+    def _devices(self, claim: int, number: int, request: RequestDemand, count_so_far: int, start: int) -> bool:
+        """Choose the devices that the request still needs, from a spot on; then those of all later requests."""
         self._time.step()
-        of_all = self._devices_of[wanted] if wanted.takes_all else None
+        of_all = self._devices_of[request] if request.takes_all else None
         if of_all is not None and not of_all:
             return False
-        count = wanted.count if of_all is None else len(of_all)
-        if got >= count:
-            return self._request(claim, request + 1)
-        if len(self._results[claim]) + count - got > MOST_DEVICES:
+        count = request.count if of_all is None else len(of_all)
+        if count_so_far >= count:
+            return self._request(claim, number + 1)
+        if len(self._results[claim]) + count - count_so_far > MOST_DEVICES:
             raise _TooManyDevices
-        blocked = self._blocked(claim, wanted)
+        blocked = self._blocked(claim, request)
         failed: set[Hashable] = set()
-        for spot in range(self._spot_ahead(start), len(self._spots)) if of_all is None else (of_all[got],):
+        for spot in range(self._spot_ahead(start), len(self._spots)) if of_all is None else (of_all[count_so_far],):
             if of_all is None and (blocked >> spot & 1 or self._likes_of(spot) in failed):
                 continue
-            done = taken = False
+            is_done = is_taken = False
             try:
-                if of_all is not None or self._suits(wanted, spot):
-                    taken = self._take(claim, wanted, spot, must=of_all is not None)
-                    done = taken and self._devices(claim, request, wanted, got + 1, spot + 1)
+                if of_all is not None or self._suits(request, spot):
+                    is_taken = self._take(claim, request, spot, must=of_all is not None)
+                    is_done = is_taken and self._devices(claim, number, request, count_so_far + 1, spot + 1)
             except TurnOverError:
                 if of_all is None:
                     self._behind.append(spot)
                 raise
             finally:
-                if taken and not done:
-                    self._give_back(claim, wanted, spot)
-            if done:
+                if is_taken and not is_done:
+                    self._give_back(claim, request, spot)
+            if is_done:
                 return True
-            if taken and not wanted.has_admin_access:
+            if is_taken and not request.has_admin_access:
                 failed.add(self._likes_of(spot))
         return False
 
@@ -233,29 +233,29 @@ class Search:
 
     # -- one device ---------------------------------------------------------------------------------------------------
 
-    def _blocked(self, claim: int, wanted: RequestDemand) -> int:
+    def _blocked(self, claim: int, request: RequestDemand) -> int:
         """A bit per device that is in use, and so not for the request; none for a request with admin access."""
-        if wanted.has_admin_access:
+        if request.has_admin_access:
             return self._taken[claim]
         blocked = self._busy
-        for taken in self._taken:
-            blocked |= taken
+        for held in self._taken:
+            blocked |= held
         return blocked
 
-    def _suits(self, wanted: RequestDemand, spot: int, *, of_all: bool = False) -> bool:
+    def _suits(self, request: RequestDemand, spot: int, *, of_all: bool = False) -> bool:
         """Whether the request may have the device, whichever claim has it now."""
-        place = self._spots[spot]
-        if place.is_withheld or not wanted.selects(place.kind, self._numbers[spot], self._time, spot):
+        device = self._spots[spot]
+        if device.is_withheld or not request.selects(device.kind, self._numbers[spot], self._time, spot):
             return False
-        if not place.is_reachable:
+        if not device.is_reachable:
             return False
         if of_all and self._demand.features.release.all_means_all:
-            return not isinstance(wanted.amounts(place.kind, spot, "{device_name}"), str)
-        return self._has_room(wanted, spot)
+            return not isinstance(request.amounts(device.kind, spot, "{device_name}"), str)
+        return self._has_room(request, spot)
 
-    def _has_room(self, wanted: RequestDemand, spot: int) -> bool:
+    def _has_room(self, request: RequestDemand, spot: int) -> bool:
         kind = self._spots[spot].kind
-        amounts = wanted.amounts(kind, spot)
+        amounts = request.amounts(kind, spot)
         if isinstance(amounts, str):
             return False
         consumed, shared = self._consumed.get(spot), self._shared.get(spot)
@@ -268,52 +268,52 @@ class Search:
                 return False
         return True
 
-    def _take(self, claim: int, wanted: RequestDemand, spot: int, *, must: bool = False) -> bool:
+    def _take(self, claim: int, request: RequestDemand, spot: int, *, must: bool = False) -> bool:
         """Give the device to the request, if nothing speaks against it."""
         kind = self._spots[spot].kind
-        if must and self._blocked(claim, wanted) >> spot & 1:
+        if must and self._blocked(claim, request) >> spot & 1:
             return False
         if kind.frame.consumes and not self._demand.features.device_partitions:
             return False
         draws = bool(kind.frame.consumes) and not (kind.frame.is_shared and self._is_shared(spot))
         if draws and not self._draw(spot):
             return False
-        if wanted.kept_away_by(kind) is not None:
+        if request.kept_away_by(kind) is not None:
             self._put_back(spot, draws)
             return False
-        concerned = self._concerned(claim, wanted)
+        concerned = self._concerned(claim, request)
         for position, constraint in enumerate(concerned):
-            if not constraint.add(wanted.request, kind):
+            if not constraint.add(request.request_name, kind):
                 for added in reversed(concerned[:position]):
-                    added.remove(wanted.request)
+                    added.remove(request.request_name)
                 self._put_back(spot, draws)
                 if must:
-                    name = escaped(wanted.alternative or wanted.request)
-                    words = f"claim {{claim}}, request {name}: cannot add device {{device}} because a claim constraint"
-                    raise AllocationError(f"{words} would not be satisfied", claim=claim, spot=spot)
+                    name = escaped(request.subrequest or request.request_name)
+                    text = f"claim {{claim}}, request {name}: cannot add device {{device}} because a claim constraint"
+                    raise AllocationError(f"{text} would not be satisfied", claim=claim, spot=spot)
                 return False
-        if must and not self._has_room(wanted, spot):
+        if must and not self._has_room(request, spot):
             for added in reversed(concerned):
-                added.remove(wanted.request)
+                added.remove(request.request_name)
             self._put_back(spot, draws)
             return False
         amounts: Amounts | None = None
         if kind.frame.is_shared:
-            taken = wanted.amounts(kind)
-            assert not isinstance(taken, str)
-            amounts = taken
+            share = request.amounts(kind)
+            assert not isinstance(share, str)
+            amounts = share
             self._shared.setdefault(spot, []).append(amounts)
         else:
             self._taken[claim] |= 1 << spot
         self._drawn.append(draws)
-        self._results[claim].append(Chosen(wanted, spot, amounts))
+        self._results[claim].append(Chosen(request, spot, amounts))
         return True
 
     def _is_shared(self, spot: int) -> bool:
         """Whether shares of the device are held: its counters were drawn from for the first of them."""
         return spot in self._consumed or spot in self._shared or spot in self._shares
 
-    def _give_back(self, claim: int, wanted: RequestDemand, spot: int) -> None:
+    def _give_back(self, claim: int, request: RequestDemand, spot: int) -> None:
         chosen = self._results[claim].pop()
         if chosen.amounts is not None:
             self._shared[spot].pop()
@@ -321,35 +321,37 @@ class Search:
                 del self._shared[spot]
         else:
             self._taken[claim] &= ~(1 << spot)
-        for constraint in reversed(self._concerned(claim, wanted)):
-            constraint.remove(wanted.request)
+        for constraint in reversed(self._concerned(claim, request)):
+            constraint.remove(request.request_name)
         self._put_back(spot, self._drawn.pop())
 
-    def _concerned(self, claim: int, wanted: RequestDemand) -> list[AttributeConstraint]:
+    def _concerned(self, claim: int, request: RequestDemand) -> list[AttributeConstraint]:
         """The constraints that devices of the request must keep."""
-        concerned = self._constraints_of.get(wanted)
+        concerned = self._constraints_of.get(request)
         if concerned is None:
             constraints = self._constraints[claim]
             concerned = [
-                constraint for constraint in constraints if constraint.concerns(wanted.request, wanted.alternative)
+                constraint
+                for constraint in constraints
+                if constraint.concerns(request.request_name, request.subrequest)
             ]
-            self._constraints_of[wanted] = concerned
+            self._constraints_of[request] = concerned
         return concerned
 
     # -- counters -----------------------------------------------------------------------------------------------------
 
     def _draw(self, spot: int) -> bool:
         """Take from the counters of the pool what the device needs; False if then there were too little of any."""
-        left = self._left[self._inventory.pool_of[spot]]
+        counters = self._left[self._inventory.pool_of[spot]]
         for counter, nano in self._spots[spot].kind.frame.consumes:
-            left[counter] -= nano
-        if all(nano >= 0 for nano in left.values()):
+            counters[counter] -= nano
+        if all(nano >= 0 for nano in counters.values()):
             return True
         self._put_back(spot, True)
         return False
 
-    def _put_back(self, spot: int, drawn: bool) -> None:
-        if drawn:
-            left = self._left[self._inventory.pool_of[spot]]
+    def _put_back(self, spot: int, has_drawn: bool) -> None:
+        if has_drawn:
+            counters = self._left[self._inventory.pool_of[spot]]
             for counter, nano in self._spots[spot].kind.frame.consumes:
-                left[counter] += nano
+                counters[counter] += nano

@@ -135,29 +135,34 @@ class DeviceSelection:
 
     def judge(self, kind: DeviceKind, interrupt: Interrupt | None = None) -> bool | str:
         """Whether such devices are selected, or what broke, with {claim} and {device} where those are named."""
-        seen = self.seen(kind)
-        return next(
-            (answer for i in range(len(self._parts)) if (answer := self.judge_by(i, seen, interrupt)) is not True), True
+        device = self.view(kind)
+        answers = (self.judge_by(i, device, interrupt) for i in range(len(self._parts)))
+        return next((answer for answer in answers if answer is not True), True)
+
+    def view(self, kind: DeviceKind) -> CelDevice:
+        """Such devices as expressions see them."""
+        attributes, with_lists = kind.device.attributes, self._knows_lists
+        return view_device(
+            kind.frame.driver,
+            {name: _attribute(attribute, with_lists=with_lists) for name, attribute in attributes.items()},
+            {name: parse_quantity(capacity.value) for name, capacity in kind.device.capacity.items()},
+            allow_multiple_allocations=kind.device.allow_multiple_allocations,
         )
 
-    def seen(self, kind: DeviceKind) -> CelDevice:
-        """Such devices as expressions see them."""
-        return _as_cel_sees(kind, with_lists=self._knows_lists)
-
-    def judge_by(self, position: int, seen: CelDevice, interrupt: Interrupt | None = None) -> bool | str:
+    def judge_by(self, position: int, device: CelDevice, interrupt: Interrupt | None = None) -> bool | str:
         """As `judge`, by one of the selectors alone."""
         where, expression = self._parts[position]
-        answer = expression.judge(seen, interrupt)
+        answer = expression.judge(device, interrupt)
         if isinstance(answer, bool):
             return answer
-        device = "" if expression.fault else self._device
-        return f"{where}{device}: {answer.replace('{', '{{').replace('}', '}}')}"
+        on_device = "" if expression.fault else self._device
+        return f"{where}{on_device}: {answer.replace('{', '{{').replace('}', '}}')}"
 
     def refusal(self, kind: DeviceKind) -> tuple[str, str] | None:
         """The first selector that does not hold: where it stands, and its text."""
-        seen = self.seen(kind)
+        device = self.view(kind)
         for where, expression in self._parts:
-            if expression.judge(seen) is not True:
+            if expression.judge(device) is not True:
                 return where, expression.text
         return None
 
@@ -172,12 +177,12 @@ class Selectors:
     def of(self, device_class: DeviceClass, selectors: Sequence[DeviceSelector]) -> DeviceSelection:
         return DeviceSelection(
             device_class.name,
-            self._compiled(device_class.spec.selectors),
-            self._compiled(selectors),
+            self._expressions(device_class.spec.selectors),
+            self._expressions(selectors),
             self._release,
         )
 
-    def _compiled(self, selectors: Sequence[DeviceSelector]) -> list[Expression]:
+    def _expressions(self, selectors: Sequence[DeviceSelector]) -> list[Expression]:
         return [self._expression(selector.cel.expression) for selector in selectors if selector.cel is not None]
 
     def _expression(self, text: str) -> Expression:
@@ -185,15 +190,6 @@ class Selectors:
         if expression is None:
             expression = self._known[text] = Expression(text, self._release)
         return expression
-
-
-def _as_cel_sees(kind: DeviceKind, *, with_lists: bool) -> CelDevice:
-    return view_device(
-        kind.frame.driver,
-        {name: _attribute(found, with_lists=with_lists) for name, found in kind.device.attributes.items()},
-        {name: parse_quantity(found.value) for name, found in kind.device.capacity.items()},
-        allow_multiple_allocations=kind.device.allow_multiple_allocations,
-    )
 
 
 def _attribute(attribute: DeviceAttribute, *, with_lists: bool) -> AttributeValue | None:
