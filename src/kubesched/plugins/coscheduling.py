@@ -44,7 +44,7 @@ class Coscheduling(GangScheduling, GroupAliasPlugin):
     def as_group(self, obj: CustomObject) -> PodGroup | None:
         if obj.resource != RESOURCE:
             return None
-        wanted = (obj.content.get("spec") or {}).get("minMember")
-        count = wanted if isinstance(wanted, int) and wanted > 0 else 1
+        min_member = (obj.content.get("spec") or {}).get("minMember")
+        count = min_member if isinstance(min_member, int) and min_member > 0 else 1
         policy = SchedulingPolicy(gang=GangPolicy(min_count=count))
         return PodGroup(api_version=ALIAS, metadata=obj.metadata, spec=PodGroupSpec(scheduling_policy=policy))

@@ -38,13 +38,13 @@ class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
         return TOO_FEW if group.is_gang and state.groups.count(key) < group.min_count else None
 
     def placement_feasible(self, group: PodGroup, progress: GroupProgress) -> Status | None:
-        wanted, scheduled, remaining = group.min_count, progress.scheduled, progress.remaining
-        if scheduled >= wanted:
+        min_count, scheduled, remaining = group.min_count, progress.scheduled, progress.remaining
+        if scheduled >= min_count:
             return None
         so_far = f"{scheduled} scheduled, {remaining} remaining"
-        if scheduled + remaining < wanted:
-            return unschedulable(f"minCount ({wanted}) cannot be satisfied: {so_far}")
-        return Status(Code.WAIT, (f"minCount ({wanted}) is not yet satisfied: {so_far}",))
+        if scheduled + remaining < min_count:
+            return unschedulable(f"minCount ({min_count}) cannot be satisfied: {so_far}")
+        return Status(Code.WAIT, (f"minCount ({min_count}) is not yet satisfied: {so_far}",))
 
 
 def _quoted(key: str) -> str:

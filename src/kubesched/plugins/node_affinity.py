@@ -137,7 +137,7 @@ def _labels_waited_for(pod: Pod, state: ClusterState) -> Iterator[Token]:
     if required.labels or required.terms is None:
         by_labels = list(events_that_may_help(required.labels, state))
     yield from by_labels
-    if not any(what == "has" for what, _ in by_labels):
+    if not any(event == "has" for event, _ in by_labels):
         for term in terms:
             fields = (requirement._replace(key=NODE_NAME) for requirement in term.fields)
             yield from events_that_may_help((*fields, *term.labels), state)
@@ -152,8 +152,8 @@ def _node_affinity(pod: Pod) -> NodeAffinityOfPod | None:
 
 def _encoded(pod: Pod) -> bytes:
     """The bytes, or a digest of them if they are many: a large key would push other answers out of the cache."""
-    written = msgspec.json.encode((pod.spec.node_selector, _node_affinity(pod)))
-    return written if len(written) < _LARGE else blake2b(written).digest()
+    encoded = msgspec.json.encode((pod.spec.node_selector, _node_affinity(pod)))
+    return encoded if len(encoded) < _LARGE else blake2b(encoded).digest()
 
 
 def _preferred_terms(pod: Pod) -> list[WeightedTerm]:

@@ -36,16 +36,16 @@ class NodeName(PreFilterPlugin, FilterPlugin):
         return cycle.pod.spec.node_name
 
     def pre_filter(self, cycle: Cycle) -> frozenset[str] | None:
-        wanted = cycle.pod.spec.node_name
-        return frozenset((wanted,)) if wanted else None
+        node_name = cycle.pod.spec.node_name
+        return frozenset((node_name,)) if node_name else None
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        wanted = cycle.pod.spec.node_name
-        if not wanted:
+        node_name = cycle.pod.spec.node_name
+        if not node_name:
             return np.zeros(len(nodes), dtype=np.int32)
-        row = cycle.state.nodes.row_of.get(wanted, -1)
+        row = cycle.state.nodes.row_of.get(node_name, -1)
         return self.reject(nodes.row_ids != row, OTHER_NODE)
 
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
-        wanted = cycle.pod.spec.node_name
-        return OTHER_NODE if wanted and node.name != wanted else None
+        node_name = cycle.pod.spec.node_name
+        return OTHER_NODE if node_name and node.name != node_name else None

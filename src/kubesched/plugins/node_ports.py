@@ -45,9 +45,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin, PortAdvice):
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         taken = nodes.none()
-        for wanted in cycle.facts.ports:
-            for i, addresses in nodes.ports_in_use(wanted.protocol, wanted.port):
-                taken[i] |= _clash(wanted.ip, addresses)
+        for port in cycle.facts.ports:
+            for i, addresses in nodes.ports_in_use(port.protocol, port.port):
+                taken[i] |= _clash(port.ip, addresses)
         return self.reject(taken, TAKEN)
 
     def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64:
@@ -55,32 +55,32 @@ class NodePorts(PreFilterPlugin, FilterPlugin, PortAdvice):
         return room
 
     def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall | None:
-        taken = {
-            f"{mine.port}/{mine.protocol}": each.pod.key
-            for mine in cycle.facts.ports
-            for each in node.pods
-            if any(_is_same_port(mine, theirs) for theirs in each.facts.ports)
+        pod_of_port = {
+            f"{own.port}/{own.protocol}": placed.pod.key
+            for own in cycle.facts.ports
+            for placed in node.pods
+            if any(_is_same_port(own, other) for other in placed.facts.ports)
         }
-        words = ", ".join(f"its port {port} to {pod}" for port, pod in taken.items())
-        return NodeShortfall(f"gave {words}") if words else None
+        ports = ", ".join(f"its port {port} to {pod}" for port, pod in pod_of_port.items())
+        return NodeShortfall(f"gave {ports}") if ports else None
 
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
-        return any(_is_same_port(mine, theirs) for mine in cycle.facts.ports for theirs in pod.facts.ports)
+        return any(_is_same_port(own, other) for own in cycle.facts.ports for other in pod.facts.ports)
 
 
-def _clash(wanted: str, addresses: Set[str]) -> bool:
+def _clash(address: str, addresses: Set[str]) -> bool:
     """Whether an address is among those where a port is in use.
 
     0.0.0.0 is every address; "::" is, to kube-scheduler, an address like any other.
     """
-    return wanted == ANY_ADDRESS or wanted in addresses or ANY_ADDRESS in addresses
+    return address == ANY_ADDRESS or address in addresses or ANY_ADDRESS in addresses
 
 
 def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
     """The pod that left had a port which this one wants."""
     freed = state.facts(old).ports if has_node(old) else ()
-    return queue_if(any(_is_same_port(mine, theirs) for mine in state.facts(pod).ports for theirs in freed))
+    return queue_if(any(_is_same_port(own, other) for own in state.facts(pod).ports for other in freed))
 
 
-def _is_same_port(mine: HostPort, theirs: HostPort) -> bool:
-    return (mine.protocol, mine.port) == (theirs.protocol, theirs.port) and _clash(mine.ip, {theirs.ip})
+def _is_same_port(port: HostPort, other: HostPort) -> bool:
+    return (port.protocol, port.port) == (other.protocol, other.port) and _clash(port.ip, {other.ip})

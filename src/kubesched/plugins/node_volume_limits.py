@@ -60,12 +60,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         cycle.state.companion(CSINodeColumns).refresh()
         try:
-            wanted = volumes_wanted(cycle.pod, cycle.state.objects)
+            volumes = volumes_wanted(cycle.pod, cycle.state.objects)
         except VolumeFaultError as fault:
             return self._reject_for(fault, cycle, nodes)
-        ids = self.reject(self._over_limit(wanted, nodes), TOO_MANY)
+        ids = self.reject(self._over_limit(volumes, nodes), TOO_MANY)
         if self._drivers_may_be_missing:
-            self._reject_without_drivers(ids, wanted, cycle, nodes)
+            self._reject_without_drivers(ids, volumes, cycle, nodes)
         return ids
 
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
@@ -90,24 +90,24 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 ids[elsewhere] = 0
         return ids
 
-    def _reject_without_drivers(self, ids: Int32, wanted: Set[AttachedVolume], cycle: Cycle, nodes: Nodes) -> None:
+    def _reject_without_drivers(self, ids: Int32, volumes: Set[AttachedVolume], cycle: Cycle, nodes: Nodes) -> None:
         """Of several drivers that a node lacks, the first by name is reported."""
         objects, csi_nodes = cycle.state.objects, cycle.state.companion(CSINodeColumns)
         unmigrated = {volume.driver for volume in volumes_wanted(cycle.pod, objects, migrating=False)}
-        for driver in sorted({volume.driver for volume in wanted}, reverse=True):
-            known = objects.get(CSIDriver, driver)
-            if known is not None and known.spec.prevent_pod_scheduling_if_missing:
+        for driver in sorted({volume.driver for volume in volumes}, reverse=True):
+            csi_driver = objects.get(CSIDriver, driver)
+            if csi_driver is not None and csi_driver.spec.prevent_pod_scheduling_if_missing:
                 missing = self.rejections.id_of(unschedulable(f"{driver} CSI driver is not installed on the node"))
                 lacking = csi_nodes.lacking(driver)
                 if driver not in unmigrated:
                     lacking &= csi_nodes.present
                 ids[nodes.take(lacking)] = missing
 
-    def _over_limit(self, wanted: Set[AttachedVolume], nodes: Nodes) -> Bool:
+    def _over_limit(self, volumes: Set[AttachedVolume], nodes: Nodes) -> Bool:
         csi_nodes, attached = nodes.state.companion(CSINodeColumns), nodes.state.companion(AttachedVolumes)
         limits = {
-            driver: (nodes.take(limit), {volume for volume in wanted if volume.driver == driver})
-            for driver in {volume.driver for volume in wanted}
+            driver: (nodes.take(limit), {volume for volume in volumes if volume.driver == driver})
+            for driver in {volume.driver for volume in volumes}
             if (limit := csi_nodes.limit(driver)) is not None
         }
         over = nodes.none()
@@ -115,18 +115,18 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             return over
         attached.refresh()
         if nodes.rows is None:
-            for driver, (limit, volumes) in limits.items():
-                new = len(volumes) - nodes.take(attached.in_use_already(volumes))
-                over |= (new > 0) & (nodes.take(attached.count(driver)) + new > limit)
+            for driver, (limit, of_driver) in limits.items():
+                more = len(of_driver) - nodes.take(attached.in_use_already(of_driver))
+                over |= (more > 0) & (nodes.take(attached.count(driver)) + more > limit)
             return over
         # In a view of some rows there may be other pods than the table says.
         for i in range(len(nodes)):
             in_use = set[AttachedVolume]().union(*(attached.of_pod(placed) for placed in nodes.pods(i)))
             # A volume that is attached but in use by no pod counts, even against a pod that wants this very volume.
-            there = Counter(volume.driver for volume in in_use | attached.without_pods(nodes.row(i)))
+            counts = Counter(volume.driver for volume in in_use | attached.without_pods(nodes.row(i)))
             over[i] = any(
-                (more := len(volumes - in_use)) and there[driver] + more > limit[i]
-                for driver, (limit, volumes) in limits.items()
+                (missing := len(of_driver - in_use)) and counts[driver] + missing > limit[i]
+                for driver, (limit, of_driver) in limits.items()
             )
         return over
 
@@ -139,17 +139,13 @@ def _after_csi_node(pod: Pod, old: CSINode, new: CSINode, state: ClusterState) -
 
 def _after_limit_ended(pod: Pod, old: CSINode, new: CSINode | None, state: ClusterState) -> Hint:
     """A driver of a node has no limit any more. kube-scheduler takes that for none at all."""
-    return queue_if(not _limited(old) <= (set() if new is None else _limited(new)))
-
-
-def _limited(csi_node: CSINode) -> set[str]:
-    drivers = csi_node.spec.drivers
-    return {driver.name for driver in drivers if driver.allocatable and driver.allocatable.count is not None}
+    return queue_if(not _limits(old).keys() <= (set() if new is None else _limits(new).keys()))
 
 
 def _limits(csi_node: CSINode) -> dict[str, int]:
-    drivers = csi_node.spec.drivers
-    return {driver.name: (driver.allocatable.count or 0) if driver.allocatable else 0 for driver in drivers}
+    """How many volumes of each driver the node may attach, where that is limited."""
+    limits = ((driver.name, driver.allocatable) for driver in csi_node.spec.drivers)
+    return {name: limit.count for name, limit in limits if limit is not None and limit.count is not None}
 
 
 def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:

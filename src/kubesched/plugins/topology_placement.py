@@ -26,30 +26,31 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
             return (CandidatePlacement("", live.copy()),)
         column = table.label(group.topology_key)
         ids = column.ids[: table.size]
-        wanted = self._domains_of_scheduled(group, state)
-        if isinstance(wanted, Status):
-            return wanted
-        here = sorted(set(ids[live & (ids != ABSENT)].tolist()), key=lambda value: str(column.values.values[value]))
+        scheduled_domains = self._domains_of_scheduled(group, state)
+        if isinstance(scheduled_domains, Status):
+            return scheduled_domains
+        names = column.values.values
+        domains = sorted(set(ids[live & (ids != ABSENT)].tolist()), key=lambda domain: str(names[domain]))
         placements = [
-            CandidatePlacement(str(column.values.values[value]), live & (ids == value))
-            for value in here
-            if not wanted or value in wanted
+            CandidatePlacement(str(names[domain]), live & (ids == domain))
+            for domain in domains
+            if not scheduled_domains or domain in scheduled_domains
         ]
         return placements or NOWHERE.by(self.name)
 
     def _domains_of_scheduled(self, group: PodGroup, state: ClusterState) -> set[int] | Status:
         """Where the group is already, if it is anywhere: its other pods have to follow."""
         column = state.nodes.label(group.topology_key)
-        found: set[int] = set()
+        domains: set[int] = set()
         for pod in state.groups.placed(group.key):
             placed = state.placed(pod)
             assert placed is not None
             if not state.nodes.live[placed.row]:
                 return error(f"{_UNCLEAR}: getting node for pod")
-            found.add(int(column.ids[placed.row]))
-        if ABSENT in found:
+            domains.add(int(column.ids[placed.row]))
+        if ABSENT in domains:
             return error(f"{_UNCLEAR}: no topology domain found for pod")
-        if len(found) > 1:
-            names = ", ".join(sorted(str(column.values.values[value]) for value in found))
+        if len(domains) > 1:
+            names = ", ".join(sorted(str(column.values.values[domain]) for domain in domains))
             return error(f"{_UNCLEAR}: more than 1 domain found for pod group: {names}")
-        return found
+        return domains

@@ -73,7 +73,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
                 self.context.features.release,
                 placed=Action.DELETE,
                 placed_hint=_after_pod_left,
-                lookup=Lookup(_wanted, _left_behind),
+                lookup=Lookup(_claims_and_disks, _claims_and_disks_left),
             ),
             waits_for(Kind.NODE, Action.ADD),
             waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_named_claim, CLAIMS),
@@ -107,11 +107,11 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return disks_of(cycle.pod, cycle.facts), self._claims(cycle).users > 0
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        wanted = disks_of(cycle.pod, cycle.facts)
+        disks = disks_of(cycle.pod, cycle.facts)
         collides = nodes.none()
-        if wanted:
+        if disks:
             for i in range(len(nodes)):
-                collides[i] = any(_collide(wanted, disks_of(p.pod, p.facts)) for p in nodes.pods(i))
+                collides[i] = any(_collide(disks, disks_of(p.pod, p.facts)) for p in nodes.pods(i))
         ids = self.reject(collides, DISK_TAKEN)
         if self._claims(cycle).users > 0:
             ids[~collides] = self.rejections.id_of(CLAIM_IN_USE)
@@ -136,18 +136,18 @@ def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
     return queue_if(shares_claim or _collide(disks_of(pod, state.facts(pod)), disks_of(old, state.facts(old))))
 
 
-def _wanted(pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+def _claims_and_disks(pod: Pod, state: ClusterState) -> Iterator[Hashable]:
     """The claims and disks of a pod."""
     yield from ((pod.namespace, "claim", name) for name in claim_names(pod))
     yield from ((pod.namespace, disk.kind, disk.identity) for disk in disks_of(pod, state.facts(pod)))
 
 
-def _left_behind(old: Pod, new: None, state: ClusterState) -> Iterator[Hashable]:
-    return _wanted(old, state)
+def _claims_and_disks_left(old: Pod, new: None, state: ClusterState) -> Iterator[Hashable]:
+    return _claims_and_disks(old, state)
 
 
-def _collide(wanted: Collection[Disk], others: Collection[Disk]) -> bool:
-    return any(disk.collides_with(other) for other in others for disk in wanted)
+def _collide(disks: Collection[Disk], other_disks: Collection[Disk]) -> bool:
+    return any(disk.collides_with(other) for other in other_disks for disk in disks)
 
 
 def disks_of(pod: Pod, facts: PodFacts) -> tuple[Disk, ...]:

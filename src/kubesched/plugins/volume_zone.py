@@ -37,12 +37,12 @@ class Place(NamedTuple):
 
     def holds(self, nodes: Nodes) -> Bool:
         """Per row whether the node is in this place. The newer label stands in for an old one, not the reverse."""
-        there = nodes.meets(Requirement(self.label, "In", self.values))
+        in_place = nodes.meets(Requirement(self.label, "In", self.values))
         newer = _SUCCESSOR.get(self.label)
         if newer is None:
-            return there
+            return in_place
         unlabelled = nodes.meets(Requirement(self.label, "DoesNotExist"))
-        return there | (unlabelled & nodes.meets(Requirement(newer, "In", self.values)))
+        return in_place | (unlabelled & nodes.meets(Requirement(newer, "In", self.values)))
 
 
 Places = tuple[Place, ...]

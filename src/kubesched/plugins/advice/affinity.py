@@ -49,8 +49,8 @@ class NodeAffinityAdvice(AdvicePlugin):
 
     def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall | None:
         missing = list(_missing_labels(cycle.pod, node.node))
-        values = {(key, value): _there_are(known) for key, value, known in _unknown(cycle, missing)}
-        labels = [f"{key}={value}{values.get((key, value), '')}" for key, value in missing]
+        hints = {(key, value): _values_text(values) for key, value, values in _labels_of_no_node(cycle, missing)}
+        labels = [f"{key}={value}{hints.get((key, value), '')}" for key, value in missing]
         return NodeShortfall(f"lacks the label {' and '.join(labels)}") if labels else None
 
     def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
@@ -60,17 +60,17 @@ class NodeAffinityAdvice(AdvicePlugin):
         yield from propose_for_nearest(nearest, lambda node: _labels_to_set(cycle.pod, node))
 
 
-def _unknown(cycle: Cycle, labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, list[str]]]:
+def _labels_of_no_node(cycle: Cycle, labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, list[str]]]:
     """The labels that no node has, with the values that nodes have, the nearest in spelling first."""
     table = cycle.state.nodes
     for key, value in labels:
-        known = [each for each in table.label(key).values.values if each is not None] if table.has_label(key) else []
-        if value not in known:
-            is_few = len(known) <= _FEW_VALUES and key != HOSTNAME
-            yield key, value, difflib.get_close_matches(value, known, n=_FEW_VALUES, cutoff=0.0 if is_few else 0.6)
+        values = [v for v in table.label(key).values.values if v is not None] if table.has_label(key) else []
+        if value not in values:
+            is_few = len(values) <= _FEW_VALUES and key != HOSTNAME
+            yield key, value, difflib.get_close_matches(value, values, n=_FEW_VALUES, cutoff=0.0 if is_few else 0.6)
 
 
-def _there_are(values: list[str]) -> str:
+def _values_text(values: list[str]) -> str:
     if not values:
         return ""
     some = f"{', '.join(sorted(values[:_MOST_VALUES]))}{', ...' if values[_MOST_VALUES:] else ''}"
@@ -79,13 +79,13 @@ def _there_are(values: list[str]) -> str:
 
 def _other_values(cycle: Cycle) -> Iterator[RemedyProposal]:
     """Instead of a value that no node has, maybe misspelt: those that there are."""
-    for key, value, known in _unknown(cycle, cycle.pod.spec.node_selector.items()):
-        for place, other in enumerate(known[:_MOST_VALUES]):
+    for key, value, values in _labels_of_no_node(cycle, cycle.pod.spec.node_selector.items()):
+        for place, alternative in enumerate(values[:_MOST_VALUES]):
             yield propose_spec(
                 cycle.pod,
                 RemedyKind.OTHER_LABEL_VALUE,
-                f"Ask for {key}={other}: no node has {value}",
-                _selecting(key, other),
+                f"Ask for {key}={alternative}: no node has {value}",
+                _selecting(key, alternative),
                 size=place,
                 about=f"node selector {key}",
             )
@@ -118,12 +118,10 @@ def _node_affinities(pod: Pod) -> Iterator[RemedyProposal]:
         for condition in conditions if len(conditions) > 1 else ():
             text = f"Do without the node affinity {requirement_text(condition)}"
             yield propose_spec(pod, RemedyKind.DROP_NODE_AFFINITY, text, _without_condition(i, condition), about=about)
-    only = len(terms) == 1 and len(terms[0].match_expressions) + len(terms[0].match_fields) == 1
-    if only:
-        (condition,) = (*terms[0].match_expressions, *terms[0].match_fields)
-        text = f"Do without the node affinity {requirement_text(condition)}"
-    else:
-        text = "Do without the required node affinity"
+    text = "Do without the required node affinity"
+    all_conditions = [condition for term in terms for condition in (*term.match_expressions, *term.match_fields)]
+    if len(terms) == len(all_conditions) == 1:
+        text = f"Do without the node affinity {requirement_text(all_conditions[0])}"
     yield propose_spec(pod, RemedyKind.DROP_NODE_AFFINITY, text, _without_node_affinity, size=1.0, about=about)
 
 
@@ -143,7 +141,7 @@ def requirement_text(requirement: NodeSelectorRequirement) -> str:
 
 
 def _without_condition(i: int, condition: NodeSelectorRequirement) -> SpecEdit:
-    def without(term: NodeSelectorTerm) -> NodeSelectorTerm:
+    def drop_condition(term: NodeSelectorTerm) -> NodeSelectorTerm:
         return replace(
             term,
             match_expressions=tuple(other for other in term.match_expressions if other != condition),
@@ -155,7 +153,7 @@ def _without_condition(i: int, condition: NodeSelectorRequirement) -> SpecEdit:
         assert spec.affinity.node_affinity is not None
         selector = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
         assert selector is not None
-        terms = tuple(without(t) if n == i else t for n, t in enumerate(selector.node_selector_terms))
+        terms = tuple(drop_condition(t) if n == i else t for n, t in enumerate(selector.node_selector_terms))
         return _with_node_selector(spec, replace(selector, node_selector_terms=terms))
 
     return edit
@@ -182,14 +180,14 @@ def _labels_to_set(pod: Pod, node: Node) -> Iterator[RemedyProposal]:
 def _missing_labels(pod: Pod, node: Node) -> Iterator[tuple[str, str]]:
     """Labels that the pod's node selector and node affinity ask for, and that the node does not have."""
     labels = node.metadata.labels
-    wanted = dict.fromkeys(item for item in pod.spec.node_selector.items() if labels.get(item[0]) != item[1])
+    missing = dict.fromkeys(item for item in pod.spec.node_selector.items() if labels.get(item[0]) != item[1])
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     for term in required.node_selector_terms if required else ():
         for condition in term.match_expressions:
             if condition.operator in _CAN_BE_SET and not _meets(condition, node):
-                wanted[condition.key, condition.values[0] if condition.values else "true"] = None
-    yield from wanted
+                missing[condition.key, condition.values[0] if condition.values else "true"] = None
+    yield from missing
 
 
 def _meets(condition: NodeSelectorRequirement, node: Node) -> bool:
@@ -203,21 +201,14 @@ class PodAffinityAdvice(AdvicePlugin):
     """Proposes to drop single terms of the pod's affinity and anti-affinity."""
 
     def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
-        yield from _pod_affinities(cycle.pod)
-
-
-def _pod_affinities(pod: Pod) -> Iterator[RemedyProposal]:
-    """Each required term of affinity and anti-affinity can be done without."""
-    affinity = pod.spec.affinity or Affinity()
-    for field, kind, word, part in (
-        ("pod_anti_affinity", RemedyKind.DROP_ANTI_AFFINITY, "anti-affinity to", affinity.pod_anti_affinity),
-        ("pod_affinity", RemedyKind.DROP_AFFINITY, "affinity to", affinity.pod_affinity),
-    ):
-        for term in part.required_during_scheduling_ignored_during_execution if part else ():
-            text = (
-                f"Do without the {word} pods with {selector_text(term.label_selector)} in the same {term.topology_key}"
-            )
-            yield propose_spec(pod, kind, text, _without_term(field, term))
+        affinity = cycle.pod.spec.affinity or Affinity()
+        for field, kind, word, part in (
+            ("pod_anti_affinity", RemedyKind.DROP_ANTI_AFFINITY, "anti-affinity to", affinity.pod_anti_affinity),
+            ("pod_affinity", RemedyKind.DROP_AFFINITY, "affinity to", affinity.pod_affinity),
+        ):
+            for term in part.required_during_scheduling_ignored_during_execution if part else ():
+                pods = f"pods with {selector_text(term.label_selector)} in the same {term.topology_key}"
+                yield propose_spec(cycle.pod, kind, f"Do without the {word} {pods}", _without_term(field, term))
 
 
 def _without_term(field: str, term: PodAffinityTerm) -> SpecEdit:

@@ -41,14 +41,14 @@ def _fewer_devices(pod: Pod, state: ClusterState) -> Iterator[RemedyProposal]:
 def _released_claims(pod: Pod, state: ClusterState) -> Iterator[RemedyProposal]:
     """An idle claim gives its devices back, or the pods that use one leave."""
     claims = [claim for claim in state.objects.all(ResourceClaim) if claim.status.allocation is not None]
-    placed = {each.pod.uid: each.pod for each in state.pods.at if each is not None} if claims else {}
+    pods = {placed.pod.uid: placed.pod for placed in state.pods.at if placed is not None} if claims else {}
     for claim in claims[:MOST_CLAIMS]:
-        users = [placed[user.uid] for user in claim.status.reserved_for if user.uid in placed]
+        users = [pods[user.uid] for user in claim.status.reserved_for if user.uid in pods]
         if not claim.status.reserved_for:
             text = f"Deallocate the claim {claim.key}, which no pod uses"
             edit = ObjectEdit(claim, lambda claim: replace(claim, status=ResourceClaimStatus()))
             yield RemedyProposal(RemedyKind.RELEASE_CLAIM, text, (edit,), about=f"claim {claim.key}")
-        elif users and len(users) == len(claim.status.reserved_for) and pod.uid not in placed:
+        elif users and len(users) == len(claim.status.reserved_for) and pod.uid not in pods:
             yield propose_eviction(users, state, users[0].spec.node_name)
 
 
@@ -59,14 +59,14 @@ class _FewerDevices:
         self._claim = claim
         self._i = i
         exactly = claim.spec.devices.requests[i].exactly
-        self._asked = (exactly.count if exactly is not None else None) or 1
+        self._count = (exactly.count if exactly is not None else None) or 1
 
     def proposal(self, count: int) -> RemedyProposal:
-        request, asked = self._claim.spec.devices.requests[self._i], self._asked
-        text = f"Ask for {count} instead of {asked} devices in request {request.name} of the claim {self._claim.name}"
+        request, most = self._claim.spec.devices.requests[self._i], self._count
+        text = f"Ask for {count} instead of {most} devices in request {request.name} of the claim {self._claim.name}"
         edit = ObjectEdit(self._claim, self._with_count(count))
         about = f"devices {self._claim.name} {self._i}"
-        return RemedyProposal(RemedyKind.FEWER_DEVICES, text, (edit,), (asked - count) / asked, about, tune=self._tune)
+        return RemedyProposal(RemedyKind.FEWER_DEVICES, text, (edit,), (most - count) / most, about, tune=self._tune)
 
     def _with_count(self, count: int) -> Callable[[ResourceClaim], ResourceClaim]:
         def make(claim: ResourceClaim) -> ResourceClaim:
@@ -80,5 +80,5 @@ class _FewerDevices:
         return make
 
     def _tune(self, helps: Callable[[RemedyProposal], bool]) -> RemedyProposal:
-        more = bisect_left(range(2, self._asked), True, key=lambda count: not helps(self.proposal(count)))
+        more = bisect_left(range(2, self._count), True, key=lambda count: not helps(self.proposal(count)))
         return self.proposal(1 + more)

@@ -30,12 +30,12 @@ def sharing_ports(victims: Sequence[Pod], state: ClusterState, node: str) -> lis
     leaving = {victim.identity for victim in victims}
     ports = {port for victim in victims for port in _ports(state.facts(victim))}
     sharing: list[Pod] = []
-    there = state.pods.pods_on(state.nodes.row_of[node]) if ports else ()
+    pods_there = state.pods.pods_on(state.nodes.row_of[node]) if ports else ()
     while True:
-        more = [p for p in there if p.pod.identity not in leaving and not ports.isdisjoint(_ports(p.facts))]
-        if not more:
+        new_sharers = [p for p in pods_there if p.pod.identity not in leaving and not ports.isdisjoint(_ports(p.facts))]
+        if not new_sharers:
             return sharing
-        for placed in more:
+        for placed in new_sharers:
             leaving.add(placed.pod.identity)
             ports |= _ports(placed.facts)
             sharing.append(placed.pod)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -55,21 +56,14 @@ def _relaxed_constraints(pod: Pod, state: ClusterState) -> Iterator[RemedyPropos
                 pod,
                 RemedyKind.HONOR_TAINTS,
                 f"{text}: nodeTaintsPolicy Honor",
-                _honoring(i),
+                partial(_with_constraint, i=i, node_taints_policy="Honor"),
                 size=i,
                 about=f"spread {i}",
             )
         yield _Skew(pod, i, state).proposal(_NO_LIMIT)
         text = f"Let pods spread unevenly over {constraint.topology_key}: whenUnsatisfiable ScheduleAnyway"
-        yield propose_spec(pod, RemedyKind.DROP_SPREAD, text, _soft(i), size=i, about=f"spread {i}")
-
-
-def _honoring(i: int) -> SpecEdit:
-    return lambda spec: _with_constraint(spec, i, node_taints_policy="Honor")
-
-
-def _soft(i: int) -> SpecEdit:
-    return lambda spec: _with_constraint(spec, i, when_unsatisfiable="ScheduleAnyway")
+        soften = partial(_with_constraint, i=i, when_unsatisfiable="ScheduleAnyway")
+        yield propose_spec(pod, RemedyKind.DROP_SPREAD, text, soften, size=i, about=f"spread {i}")
 
 
 def _with_constraint(spec: PodSpec, i: int, **fields: Any) -> PodSpec:
@@ -109,24 +103,22 @@ class PortAdvice(AdvicePlugin):
     """Proposes to do without a host port."""
 
     def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
-        yield from _host_ports(cycle.pod)
-
-
-def _host_ports(pod: Pod) -> Iterator[RemedyProposal]:
-    for i, container in enumerate((*pod.spec.containers, *pod.spec.init_containers)):
-        for n, port in enumerate(container.ports):
-            if port.host_port:
-                text = f"Do without the host port {port.host_port}/{port.protocol or 'TCP'} of {container.name}"
-                yield propose_spec(pod, RemedyKind.DROP_HOST_PORT, text, _without_port(i, n), about=f"port {i} {n}")
+        pod = cycle.pod
+        for i, container in enumerate((*pod.spec.containers, *pod.spec.init_containers)):
+            for n, port in enumerate(container.ports):
+                if port.host_port:
+                    text = f"Do without the host port {port.host_port}/{port.protocol or 'TCP'} of {container.name}"
+                    edit = _without_port(i, n)
+                    yield propose_spec(pod, RemedyKind.DROP_HOST_PORT, text, edit, about=f"port {i} {n}")
 
 
 def _without_port(i: int, n: int) -> SpecEdit:
     def edit(spec: PodSpec) -> PodSpec:
-        both = [*spec.containers, *spec.init_containers]
-        ports = list(both[i].ports)
+        containers = [*spec.containers, *spec.init_containers]
+        ports = list(containers[i].ports)
         ports[n] = replace(ports[n], host_port=0)
-        both[i] = replace(both[i], ports=tuple(ports))
+        containers[i] = replace(containers[i], ports=tuple(ports))
         count = len(spec.containers)
-        return replace(spec, containers=tuple(both[:count]), init_containers=tuple(both[count:]))
+        return replace(spec, containers=tuple(containers[:count]), init_containers=tuple(containers[count:]))
 
     return edit

@@ -53,9 +53,9 @@ class RequestAdvice(AdvicePlugin):
     def shortfall(self, cycle: Cycle, node: NodeView) -> NodeShortfall | None:
         totals, ids = node.totals, cycle.state.nodes.resources
         resources = tuple(
-            MissingResource(name, amount_text(name, amount - left))
+            MissingResource(name, amount_text(name, amount - free))
             for name, amount in _offered_requests(cycle).items()
-            if (left := max(totals.allocatable[ids[name]] - totals.requested[ids[name]], 0)) < amount
+            if (free := max(totals.allocatable[ids[name]] - totals.requested[ids[name]], 0)) < amount
         )
         amounts = ", ".join(f"{resource.amount} {resource.resource}" for resource in resources)
         if totals.pod_count >= totals.allowed_pods:
@@ -89,8 +89,8 @@ def _request_less_of_several(cycle: Cycle, only_here: Nodes, distances: Float) -
     if not len(only_here) or len(requests) < 2:
         return
     node = only_here.view(int(np.argmin(distances)))
-    left = {name: max(node.allocatable(name) - node.requested(name), 0) for name in requests}
-    less = {name: amount for name, amount in left.items() if amount < requests[name]}
+    free = {name: max(node.allocatable(name) - node.requested(name), 0) for name in requests}
+    less = {name: amount for name, amount in free.items() if amount < requests[name]}
     if len(less) < 2:
         return
     less = {name: amount - amount % _unit_of(name, amount) for name, amount in less.items()}
@@ -128,9 +128,9 @@ class _RequestLess:
         pod_level = self._state.features.pod_level_resources
 
         def make(current: Pod) -> Pod:
-            made = with_request(current, self._resource, amount, pod_level=pod_level)
-            assert made is not None
-            return made
+            reduced = with_request(current, self._resource, amount, pod_level=pod_level)
+            assert reduced is not None, "a proposal is made only if the containers can request less"
+            return reduced
 
         return ObjectEdit(self._pod, make)
 
@@ -144,8 +144,8 @@ class _RequestLess:
         def is_too_much(amount: int) -> bool:
             return not helps(self.proposal(amount))
 
-        left = (table.allocatable[column] - table.requested[column])[: table.size][table.live[: table.size]]
-        free = [0, *np.unique(left[(left > 0) & (left < self._requested)]).tolist()]
+        amounts_left = (table.allocatable[column] - table.requested[column])[: table.size][table.live[: table.size]]
+        free = [0, *np.unique(amounts_left[(amounts_left > 0) & (amounts_left < self._requested)]).tolist()]
         most = free[bisect_left(free, True, lo=1, key=is_too_much) - 1]
         # With nominated pods, and on nodes that are yet to come, other amounts may be the limit.
         if not most or not is_too_much(most + 1):
@@ -199,9 +199,9 @@ def _reduce(amounts: list[int], room: int) -> list[int]:
     for i in sorted(range(len(amounts)), key=lambda i: (-amounts[i], i)):
         if excess <= 0:
             break
-        taken = min(excess, reduced[i])
-        reduced[i] -= taken
-        excess -= taken
+        cut = min(excess, reduced[i])
+        reduced[i] -= cut
+        excess -= cut
     return reduced
 
 
@@ -220,6 +220,6 @@ def _with_amount(resources: ResourceRequirements, resource: str, amount: int) ->
     requests = {**resources.requests, resource: text}
     limits = {**resources.limits, resource: text} if is_scalar(resource) else resources.limits
     if amount == 0:
-        requests = {name: other for name, other in requests.items() if name != resource}
-        limits = {name: other for name, other in limits.items() if name != resource}
+        requests = {name: quantity for name, quantity in requests.items() if name != resource}
+        limits = {name: quantity for name, quantity in limits.items() if name != resource}
     return replace(resources, requests=requests, limits=limits)

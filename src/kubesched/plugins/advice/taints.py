@@ -85,7 +85,8 @@ def _removed_taints(cycle: Cycle, node: Node) -> Iterator[RemedyProposal]:
         if taint.key.startswith(SYSTEM_TAINTS):  # with both effects: they come and go together
             state = taint.key.removeprefix(SYSTEM_TAINTS).replace("-", " ")
             text = f"Bring {node.name} back: its taint says {state}"
-            about, removed = f"state of {node.name}", tuple(each for each in node.spec.taints if each.key == taint.key)
+            about = f"state of {node.name}"
+            removed = tuple(other for other in node.spec.taints if other.key == taint.key)
         yield RemedyProposal(RemedyKind.REMOVE_TAINT, text, (_remove_taints(node, removed),), about=about)
 
 
@@ -104,10 +105,10 @@ class CordonAdvice(AdvicePlugin):
         return NodeShortfall("is cordoned")
 
     def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
-        yield from propose_for_nearest(nearest, lambda node: _uncordoned(cycle, node))
+        yield from propose_for_nearest(nearest, lambda node: _uncordon(cycle, node))
 
 
-def _uncordoned(cycle: Cycle, node: Node) -> Iterator[RemedyProposal]:
+def _uncordon(cycle: Cycle, node: Node) -> Iterator[RemedyProposal]:
     taints = untolerated(cycle.pod, node.spec.taints, cycle.state)
     if node.spec.unschedulable or any(taint.key == UNSCHEDULABLE_TAINT.key for taint in taints):
         edits = (ObjectEdit(node, uncordon),)

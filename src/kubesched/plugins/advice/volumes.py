@@ -33,7 +33,7 @@ class VolumeAdvice(AdvicePlugin):
     """Proposes the objects without which the pod's claims cannot be bound."""
 
     def remedies(self, cycle: Cycle, nearest: Nodes, only_here: Nodes) -> Iterator[RemedyProposal]:
-        yield from _missing_objects(cycle.pod, cycle.state)
+        return _missing_objects(cycle.pod, cycle.state)
 
 
 def _missing_objects(pod: Pod, state: ClusterState) -> Iterator[RemedyProposal]:
@@ -49,20 +49,21 @@ def _missing_objects(pod: Pod, state: ClusterState) -> Iterator[RemedyProposal]:
             continue
         class_name = class_of(claim)
         if class_name and objects.get(StorageClass, class_name) is None:
-            made = _new_class(class_name, state)
             text = f"Create the StorageClass {class_name}, which the claim {claim.name} asks for"
-            yield RemedyProposal(RemedyKind.PROVIDE_VOLUME, text, (created(made),), 1.0, f"class {class_name}")
+            edits = (created(_new_class(class_name, state)),)
+            yield RemedyProposal(RemedyKind.PROVIDE_VOLUME, text, edits, 1.0, f"class {class_name}")
         size = claim.spec.resources.requests.get("storage")
         text = f"Give the claim {claim.name} a PersistentVolume{f' of {size}' if size else ''}"
-        yield RemedyProposal(RemedyKind.PROVIDE_VOLUME, text, _bound(claim), 2.0, f"claim {claim.name}")
+        binding = created(_volume_for(claim)), ObjectEdit(claim, _as_bound)
+        yield RemedyProposal(RemedyKind.PROVIDE_VOLUME, text, binding, 2.0, f"claim {claim.name}")
 
 
 def _missing_claim(namespace: str, name: str, state: ClusterState) -> Iterator[RemedyProposal]:
     """The claim, of a class that makes volumes once a pod needs them; else one with a volume of its own."""
     classes = sorted(state.objects.all(StorageClass), key=lambda c: (not _is_default(c), c.name))
     waiting = [c for c in classes if c.volume_binding_mode == "WaitForFirstConsumer"]
-    making = [c for c in waiting if c.provisioner != NO_PROVISIONER]
-    for place, storage_class in enumerate(making[:3]):
+    provisioning = [c for c in waiting if c.provisioner != NO_PROVISIONER]
+    for place, storage_class in enumerate(provisioning[:3]):
         claim = _claim(namespace, name, storage_class.name)
         text = f"Create the PersistentVolumeClaim {name}, of class {storage_class.name}"
         yield RemedyProposal(RemedyKind.PROVIDE_VOLUME, text, (created(claim),), place / 10, f"claim {name}")
@@ -88,16 +89,12 @@ def _claim(namespace: str, name: str, class_name: str) -> PersistentVolumeClaim:
 
 def _new_class(name: str, state: ClusterState) -> StorageClass:
     """A class of the provisioner that others have, which makes volumes where they are needed."""
-    known = [c.provisioner for c in state.objects.all(StorageClass) if c.provisioner != NO_PROVISIONER]
+    provisioners = [c.provisioner for c in state.objects.all(StorageClass) if c.provisioner != NO_PROVISIONER]
     return StorageClass(
         metadata=ObjectMeta(name=name, uid=f"class/{name}"),
-        provisioner=known[0] if known else ANY_PROVISIONER,
+        provisioner=provisioners[0] if provisioners else ANY_PROVISIONER,
         volume_binding_mode="WaitForFirstConsumer",
     )
-
-
-def _bound(claim: PersistentVolumeClaim) -> tuple[ObjectEdit, ...]:
-    return created(_volume_for(claim)), ObjectEdit(claim, _as_bound)
 
 
 def _as_bound(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:

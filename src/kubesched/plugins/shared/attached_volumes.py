@@ -18,6 +18,9 @@ from kubesched.state.pods import PlacedPod
 
 _NONE: frozenset[AttachedVolume] = frozenset()
 
+_PodVolumes = tuple[tuple[Volume, ...], Set[AttachedVolume]]
+"""The volumes of a pod as it names them, and those that are meant by that."""
+
 
 class AttachedVolumes:
     """The volumes on all rows. `refresh` works out anew the rows where pods, claims, volumes or attachments changed."""
@@ -31,8 +34,8 @@ class AttachedVolumes:
         self._attachments_version = 0
         self._attachments: dict[str, list[VolumeAttachment]] = {}
         """By the name of the node."""
-        self._of_pods: dict[int, dict[str, tuple[tuple[Volume, ...], Set[AttachedVolume]]]] = {}
-        """By row and identity of a pod, its volumes as it names them, and those that are meant by that."""
+        self._of_pods: dict[int, dict[str, _PodVolumes]] = {}
+        """By row and identity of the pod."""
         self._names: dict[int, str] = {}
         """By row, the node that was there when it was last looked at."""
         self._in_use: dict[int, Set[AttachedVolume]] = {}
@@ -44,11 +47,10 @@ class AttachedVolumes:
 
     def count(self, driver: str) -> Int64:
         """How many volumes of a driver each row has, each once: those in use by pods, and those attached without."""
-        length, known = len(self._state.nodes.live), self._counts.get(driver)
-        if known is None or len(known) != length:
-            known = np.zeros(0, dtype=np.int64) if known is None else known
-            known = self._counts[driver] = grown(known, length)
-        return known
+        length, counts = len(self._state.nodes.live), self._counts.get(driver, np.zeros(0, dtype=np.int64))
+        if len(counts) != length:
+            counts = self._counts[driver] = grown(counts, length)
+        return counts
 
     def in_use_already(self, volumes: Iterable[AttachedVolume]) -> Int64:
         """How many of the volumes pods of each row use."""
@@ -61,9 +63,9 @@ class AttachedVolumes:
         """The volumes that a pod uses, which need not be where it is."""
         if not attachable_count(placed.pod, placed.facts):
             return _NONE
-        known = self._of_pods.get(placed.row, {}).get(placed.pod.identity)
-        if known is not None and known[0] == placed.pod.spec.volumes:
-            return known[1]
+        volumes = self._of_pods.get(placed.row, {}).get(placed.pod.identity)
+        if volumes is not None and volumes[0] == placed.pod.spec.volumes:
+            return volumes[1]
         return volumes_in_use(placed.pod, self._state.objects)
 
     def without_pods(self, row: int) -> set[AttachedVolume]:
@@ -97,14 +99,9 @@ class AttachedVolumes:
         """Whether other pods with volumes are there than when the row was last looked at, or it is another node's."""
         if self._names.get(row) != self._state.nodes.names[row]:
             return True
-        known, seen = self._of_pods.get(row, {}), 0
-        for placed in self._state.pods.pods_on(row):
-            if attachable_count(placed.pod, placed.facts):
-                before = known.get(placed.pod.identity)
-                if before is None or before[0] != placed.pod.spec.volumes:
-                    return True
-                seen += 1
-        return seen != len(known)
+        with_volumes = [p.pod for p in self._state.pods.pods_on(row) if attachable_count(p.pod, p.facts)]
+        before = {identity: volumes for identity, (volumes, _) in self._of_pods.get(row, {}).items()}
+        return before != {pod.identity: pod.spec.volumes for pod in with_volumes}
 
     def _rows_with_other_objects(self) -> set[int] | None:
         """Where claims or volumes changed that pods may mean; None if it may be anywhere."""
@@ -146,18 +143,18 @@ class AttachedVolumes:
 
     def _find_in_use(self, row: int) -> Set[AttachedVolume]:
         before = self._of_pods.pop(row, {})
-        by_pod: dict[str, tuple[tuple[Volume, ...], Set[AttachedVolume]]] = {}
+        by_pod: dict[str, _PodVolumes] = {}
         for placed in self._state.pods.pods_on(row):
             if attachable_count(placed.pod, placed.facts):
                 pod, identity = placed.pod, placed.pod.identity
-                known = before.get(identity)
-                if known is None or known[0] != pod.spec.volumes:
-                    known = (pod.spec.volumes, volumes_in_use(pod, self._state.objects))
+                volumes = before.get(identity)
+                if volumes is None or volumes[0] != pod.spec.volumes:
+                    volumes = (pod.spec.volumes, volumes_in_use(pod, self._state.objects))
                     self._note_dependencies(pod, row)
-                by_pod[identity] = known
+                by_pod[identity] = volumes
         if by_pod:
             self._of_pods[row] = by_pod
-        return _NONE.union(*(volumes for _, volumes in by_pod.values()))
+        return _NONE.union(*(attached for _, attached in by_pod.values()))
 
     def _note_dependencies(self, pod: Pod, row: int) -> None:
         for use in claims_used(pod):

@@ -44,7 +44,7 @@ def events_that_may_help(requirements: Iterable[Requirement], state: ClusterStat
     Best those of nodes with a label that none has now. Otherwise a node must come, or a label change that is asked for.
     """
     needed = tuple(requirements)
-    rare = next((one for one in needed if _is_rare(one, state)), None)
+    rare = next((requirement for requirement in needed if _is_rare(requirement, state)), None)
     if rare is not None:
         yield from (("has", anchor) for anchor in anchors(Selector((rare,))))
         return

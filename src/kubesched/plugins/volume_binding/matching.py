@@ -40,8 +40,8 @@ def _smallest_within_reach(wish: Wish, shelf: Shelf, nodes: Nodes, taken: Sequen
     for offer in shelf.others:
         if len(by_reach.get(offer.reach, ())) < depth and wish.picks(offer):
             by_reach.setdefault(offer.reach, []).append(offer)
-    candidates = {offer.serial: offer for found in by_label.values() for offers in found.values() for offer in offers}
-    candidates |= {offer.serial: offer for offers in by_reach.values() for offer in offers}
+    of_labels = (offers for by_value in by_label.values() for offers in by_value.values())
+    candidates = {offer.serial: offer for offers in (*of_labels, *by_reach.values()) for offer in offers}
     ranked = sorted(candidates.values(), key=lambda offer: offer.order)
     rank_of = {offer.serial: rank for rank, offer in enumerate(ranked)}
     serials = np.array([*(offer.serial for offer in ranked), NO_VOLUME], dtype=np.int64)
@@ -52,12 +52,12 @@ def _smallest_within_reach(wish: Wish, shelf: Shelf, nodes: Nodes, taken: Sequen
         for offer in offers:
             open_here = reachable & ~_is_taken(offer, taken, nodes)
             best[open_here] = np.minimum(best[open_here], rank_of[offer.serial])
-    for label, found in by_label.items():
+    for label, by_value in by_label.items():
         ids = nodes.label_ids(label)
         for level in range(depth):
             # The last place is that of an absent label, whose id is -1.
             rank_of_value = np.full(len(nodes.state.nodes.label(label).values) + 1, len(ranked), dtype=np.int64)
-            for value_id, offers in found.items():
+            for value_id, offers in by_value.items():
                 if level < len(offers):
                     rank_of_value[value_id] = rank_of[offers[level].serial]
             ranks = rank_of_value[ids]
@@ -81,7 +81,7 @@ def _offers_by_value(wish: Wish, shelf: Shelf, label: str, nodes: Nodes, depth: 
 
 
 def _is_taken(offer: Offer, taken: Sequence[Int64], nodes: Nodes) -> Bool:
-    within_reach = nodes.none()
+    is_taken = nodes.none()
     for other in taken:
-        within_reach |= other == offer.serial
-    return within_reach
+        is_taken |= other == offer.serial
+    return is_taken

@@ -248,9 +248,9 @@ class VolumeOffers:
             self._shelves[class_of(offer.volume)].take(offer)
 
 
-def nano_bytes(spelled: dict[str, QuantityText]) -> int:
+def nano_bytes(amounts: dict[str, QuantityText]) -> int:
     """An amount of storage as one exact whole number, so that amounts compare as numbers do."""
-    quantity = parse_quantity(spelled.get(_STORAGE, 0))
+    quantity = parse_quantity(amounts.get(_STORAGE, 0))
     return int(quantity.amount * 10 ** (quantity.scale + 9))
 
 

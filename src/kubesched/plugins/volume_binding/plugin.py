@@ -110,7 +110,7 @@ class VolumeBinding(
     def _number_troubles(self) -> Int32:
         """The rejection id of every combination of troubles, a bit each."""
         combinations = [[reason for bit, reason in enumerate(_REASONS) if n >> bit & 1] for n in range(16)]
-        ids = [self.rejections.id_of(unresolvable(*found) if found else None) for found in combinations]
+        ids = [self.rejections.id_of(unresolvable(*reasons) if reasons else None) for reasons in combinations]
         return np.array(ids, dtype=np.int32)
 
     # -- which node is best -------------------------------------------------------------------------------------------

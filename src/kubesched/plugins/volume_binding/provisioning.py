@@ -83,9 +83,9 @@ class CapacityReports:
         if version == self._version:
             return
         self._version = version
-        known, self._reports, self._by_class = self._reports, {}, {}
+        before, self._reports, self._by_class = self._reports, {}, {}
         for capacity in self._objects.all(CSIStorageCapacity):
-            report = known.get(capacity.key)
+            report = before.get(capacity.key)
             if report is None or report.capacity is not capacity:
                 report = CapacityReport(capacity)
             self._reports[capacity.key] = report

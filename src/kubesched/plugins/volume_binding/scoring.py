@@ -70,8 +70,8 @@ def _space_to_provision(
     return used
 
 
-def _bytes(spelled: QuantityText | None) -> int:
-    return 0 if spelled is None else parse_quantity(spelled).value()
+def _bytes(quantity: QuantityText | None) -> int:
+    return 0 if quantity is None else parse_quantity(quantity).value()
 
 
 def _utilization(requested: int, capacity: int) -> int:

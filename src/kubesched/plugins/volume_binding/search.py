@@ -133,7 +133,7 @@ class VolumeSearch:
             findings.out_of_reach |= fine & ~reachable
             fine &= reachable
 
-    def _reachable(self, volume: PersistentVolume, nodes: Nodes, findings: VolumeFindings, asked: Bool) -> Bool:
+    def _reachable(self, volume: PersistentVolume, nodes: Nodes, findings: VolumeFindings, rows: Bool) -> Bool:
         """Per row whether a volume can be used; where a CSI driver serves in-tree volumes, by that driver's labels."""
         reachable = within(nodes, reach_of(volume))
         migration = migration_of(volume.spec)
@@ -147,7 +147,7 @@ class VolumeSearch:
         try:
             translated = within(nodes, compiled(translated_affinity(volume, migration)))
         except TranslationError as error:
-            findings.untranslatable.append((asked & migrated, f"could not translate pv: {error}"))
+            findings.untranslatable.append((rows & migrated, f"could not translate pv: {error}"))
             return reachable
         return np.where(migrated, translated, reachable)
 
@@ -176,11 +176,11 @@ class VolumeSearch:
 
     def _check_provisions(self, nodes: Nodes, findings: VolumeFindings, possible: Bool) -> None:
         for claim, rows in findings.to_provision:
-            asked = rows & possible
-            if not asked.any():
+            to_provision = rows & possible
+            if not to_provision.any():
                 continue
-            refused = asked & ~allowed_rows(claim, nodes)
-            short = asked & ~refused & ~self.reports.rows_with_space(claim, nodes)
+            refused = to_provision & ~allowed_rows(claim, nodes)
+            short = to_provision & ~refused & ~self.reports.rows_with_space(claim, nodes)
             findings.unbindable |= refused
             findings.short_of_space |= short
             possible = possible & ~refused & ~short

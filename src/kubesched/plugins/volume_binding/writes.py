@@ -69,7 +69,7 @@ async def bind_volumes(
     def are_bound() -> bool:
         if state.placed(pod) is None:  # deleted or finished meanwhile, and forgotten
             raise ClientError(NOT_FOUND, f'binding volumes: pod does not exist any more: pod "{pod.name}" not found')
-        return all(_is_bound(key, writes.node_name, asked, state.objects) for key, asked in awaited.items())
+        return all(_is_bound(key, writes.node_name, claim, state.objects) for key, claim in awaited.items())
 
     def claims_and_volumes() -> Iterator[tuple[type[KubeObject], str]]:
         for namespace, name in awaited:
@@ -101,7 +101,7 @@ def _as_it_was(obj: PersistentVolume | PersistentVolumeClaim) -> Json:
 
 
 def _awaited(writes: VolumeWrites) -> dict[tuple[str, str], PersistentVolumeClaim | None]:
-    """By namespace and name the claims to be bound; those whose volume is to be made as they were asked for."""
+    """By namespace and name the claims to be bound; those whose volume is to be made, as they were written."""
     awaited: dict[tuple[str, str], PersistentVolumeClaim | None] = {
         (volume.spec.claim_ref.namespace, volume.spec.claim_ref.name): None
         for volume in writes.volumes
@@ -110,7 +110,7 @@ def _awaited(writes: VolumeWrites) -> dict[tuple[str, str], PersistentVolumeClai
     return awaited | {(claim.namespace, claim.name): claim for claim in writes.claims}
 
 
-def _is_bound(key: tuple[str, str], node_name: str, asked: PersistentVolumeClaim | None, objects: ObjectStore) -> bool:
+def _is_bound(key: tuple[str, str], node_name: str, sent: PersistentVolumeClaim | None, objects: ObjectStore) -> bool:
     namespace, name = key
     claim = objects.get(PersistentVolumeClaim, name, namespace)
     if claim is None:
@@ -118,7 +118,7 @@ def _is_bound(key: tuple[str, str], node_name: str, asked: PersistentVolumeClaim
     if claim.spec.volume_name:
         volume = objects.get(PersistentVolume, claim.spec.volume_name)
         return volume is not None and BIND_COMPLETED in claim.metadata.annotations
-    if asked is None or claim.metadata.resource_version == asked.metadata.resource_version:
+    if sent is None or claim.metadata.resource_version == sent.metadata.resource_version:
         return False  # the watch has yet to show what was written
     if claim.metadata.annotations.get(SELECTED_NODE) != node_name:
         # The provisioner takes its mark away when it cannot make the volume there: another node must be found.
