@@ -52,7 +52,7 @@ class ByImportance:
 
 
 class Victims:
-    """The pods that could leave each row, a line per rank and a column per row, and who of them must."""
+    """The pods that could leave each row, a line per rank and a column per row, and which of them must."""
 
     def __init__(self, cycle: Cycle, rows: Rows, budgets: EvictionBudgets) -> None:
         self.pods: PodTable = cycle.state.pods
@@ -97,55 +97,55 @@ class Victims:
 def find_victims(
     cycle: Cycle, filters: Filters, victims: Victims, ahead: NominatedAtOrAbove
 ) -> list[tuple[Status, Rows]]:
-    """Narrow the victims down to those who must go. Rows that do not fit even without them are dropped, with why.
+    """Narrow the victims down to those that must leave. Rows that do not fit even without them are dropped, with why.
 
     The pod must fit both with and without the nominated pods that are ahead of it.
     """
     on_totals = tuple(plugin for plugin in filters if plugin.looks_at_totals)
-    world = _Emptied(cycle.state, victims, ahead)
-    standing = ~world.none()
-    world.crowd(1)
-    failures = _drop_hopeless(cycle, filters, world, standing)
-    world.crowd(-1)
-    if world.is_crowded:
-        failures += _drop_hopeless(cycle, on_totals, world, standing)
+    world = _EmptiedRows(cycle.state, victims, ahead)
+    fits = ~world.none()
+    world.count_nominated(1)
+    failures = _drop_unfit(cycle, filters, world, fits)
+    world.count_nominated(-1)
+    if world.has_nominated:
+        failures += _drop_unfit(cycle, on_totals, world, fits)
     if failures:
-        victims.keep(standing)
-        world = _Emptied(cycle.state, victims, ahead)
+        victims.keep(fits)
+        world = _EmptiedRows(cycle.state, victims, ahead)
     for rank in range(len(victims.index)):
         returning = victims.leaves[rank].copy()
         if not returning.any():
             continue
-        world.come(rank, returning)
+        world.add_rank(rank, returning)
         too_much = world.none()
         for plugin in on_totals:
             too_much |= plugin.filter(cycle, world) != 0
-            if world.is_crowded:
-                world.crowd(1)
+            if world.has_nominated:
+                world.count_nominated(1)
                 too_much |= plugin.filter(cycle, world) != 0
-                world.crowd(-1)
+                world.count_nominated(-1)
         too_much &= returning
         if too_much.any():
-            world.go(rank, too_much)
+            world.remove_rank(rank, too_much)
         victims.leaves[rank] = too_much
     return failures
 
 
-def _drop_hopeless(cycle: Cycle, filters: Filters, world: _Emptied, standing: Bool) -> list[tuple[Status, Rows]]:
-    """Of the rows still standing, the first rejections of those that do not fit though all who could leave are out."""
+def _drop_unfit(cycle: Cycle, filters: Filters, world: _EmptiedRows, fits: Bool) -> list[tuple[Status, Rows]]:
+    """Clear `fits` on rows that reject the pod even without any pod that could leave; returns their first rejections."""
     failures: list[tuple[Status, Rows]] = []
     for plugin in filters:
-        ids = _ids_of(plugin, cycle, world) * standing
+        ids = _ids_of(plugin, cycle, world) * fits
         if ids.any():
             for rejection_id in np.unique(ids[ids != 0]).tolist():
                 status = plugin.rejections.statuses[rejection_id]
                 assert status is not None
                 failures.append((status.by(plugin.name), world.row_ids[ids == rejection_id]))
-            standing &= ids == 0
+            fits &= ids == 0
     return failures
 
 
-def _ids_of(plugin: FilterPlugin, cycle: Cycle, world: _Emptied) -> Int32:
+def _ids_of(plugin: FilterPlugin, cycle: Cycle, world: _EmptiedRows) -> Int32:
     """What a filter says of the rows. One that looks at pods depends on none of these: its answer stays."""
     if not plugin.looks_at_pods:
         return plugin.filter(cycle, world)
@@ -154,7 +154,7 @@ def _ids_of(plugin: FilterPlugin, cycle: Cycle, world: _Emptied) -> Int32:
     return ask_for_ids(plugin, cycle, Nodes(cycle.state))[world.row_ids]
 
 
-class _Emptied(WhatIf):
+class _EmptiedRows(WhatIf):
     """Rows without the pods that could leave, to which they return rank by rank. Only totals are kept."""
 
     def __init__(self, state: ClusterState, victims: Victims, ahead: NominatedAtOrAbove) -> None:
@@ -170,22 +170,22 @@ class _Emptied(WhatIf):
         self._which_ahead = np.searchsorted(ahead.rows, victims.rows[self._columns_ahead])
 
     @property
-    def is_crowded(self) -> bool:
-        """Whether pods that are nominated to these rows are ahead."""
+    def has_nominated(self) -> bool:
+        """Whether pods that are ahead are nominated to these rows."""
         return len(self._columns_ahead) > 0
 
-    def crowd(self, sign: int) -> None:
-        """The nominated pods come, or go."""
-        if self.is_crowded:
+    def count_nominated(self, sign: int) -> None:
+        """Count the nominated pods in (1), or out again (-1)."""
+        if self.has_nominated:
             self._ahead.count_in(self, self._columns_ahead, self._which_ahead, sign)
 
-    def come(self, rank: int, where: Bool) -> None:
+    def add_rank(self, rank: int, where: Bool) -> None:
         """The pods of one rank return where the mask is set."""
         for resource_id, amounts in self._amounts.items():
             self._requested[resource_id] += amounts[rank] * where
         self._pod_count += where
 
-    def go(self, rank: int, where: Bool) -> None:
+    def remove_rank(self, rank: int, where: Bool) -> None:
         """The pods of one rank leave where the mask is set."""
         for resource_id, amounts in self._amounts.items():
             self._requested[resource_id] -= amounts[rank] * where

@@ -83,20 +83,20 @@ class EvictionBudgets:
 
     def split(self, victims: Sequence[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
         """The pods whose eviction would break a budget, if all were evicted in this order; and the others."""
-        left: dict[str, int] = {}
+        remaining: dict[str, int] = {}
         breaking: list[PlacedPod] = []
         harmless: list[PlacedPod] = []
         for victim in victims:
-            (breaking if self._breaks(victim, self.of(victim.facts), left) else harmless).append(victim)
+            (breaking if self._breaks(victim, self.of(victim.facts), remaining) else harmless).append(victim)
         return breaking, harmless
 
-    def _breaks(self, victim: PlacedPod, guards: Iterable[PodDisruptionBudget], left: dict[str, int]) -> bool:
+    def _breaks(self, victim: PlacedPod, guards: Iterable[PodDisruptionBudget], remaining: dict[str, int]) -> bool:
         broken = False
         for budget in guards:
             if victim.pod.name in budget.status.disrupted_pods:
                 continue  # the API server has already counted this one
-            left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
-            broken |= left[budget.key] < 0
+            remaining[budget.key] = remaining.get(budget.key, budget.status.disruptions_allowed) - 1
+            broken |= remaining[budget.key] < 0
             if broken and self._stops:
                 break  # the budgets after it are not charged
         return broken

@@ -161,8 +161,8 @@ class KeptCosts:
         costs.positions, costs.budgets_version = (logs[0].position, logs[1].position), version
 
 
-class Together:
-    """The rows that are worked on all at once for one preemptor: which are candidates, and at what cost."""
+class BatchedRows:
+    """The rows that are worked on all at once for one preemptor: the candidates among them, and at what cost."""
 
     def __init__(
         self, cycle: Cycle, filters: Filters, budgets: EvictionBudgets, ahead: NominatedAtOrAbove, rows: Rows

@@ -16,7 +16,7 @@ from kubesched.framework.plugin import WhatIfRunner
 from kubesched.framework.status import Code, Status, error
 from kubesched.plugins.default_preemption.all_at_once import Filters
 from kubesched.plugins.default_preemption.candidates import Candidate, EvictionBudgets, best_candidates
-from kubesched.plugins.default_preemption.costs import NO_VICTIMS, Together, no_victims
+from kubesched.plugins.default_preemption.costs import NO_VICTIMS, BatchedRows, no_victims
 from kubesched.state.columns import Bool, Rows
 from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
@@ -32,7 +32,7 @@ class DryRun:
         self.singles: list[Candidate] = []
         """Candidates that were worked on one at a time."""
         self.tried_singly = 0
-        self.many: Together | None = None
+        self.many: BatchedRows | None = None
         """Candidates that were worked on all at once."""
 
     @property
@@ -47,9 +47,9 @@ class DryRun:
 
     def with_candidates(self, candidates: list[Candidate]) -> DryRun:
         """The same outcome with other candidates."""
-        other = DryRun(self.potential)
-        other.failures, other.singles, other.tried_singly = self.failures, candidates, self.tried_singly
-        return other
+        narrowed = DryRun(self.potential)
+        narrowed.failures, narrowed.singles, narrowed.tried_singly = self.failures, candidates, self.tried_singly
+        return narrowed
 
     def best_rows(self) -> list[int]:
         """The rows of the candidates that nothing tells apart from the best."""
@@ -98,32 +98,32 @@ def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int
     Rows that must be worked on one at a time are taken in turn, beginning with the one at `start`, until there are
     `enough` candidates, of which one at least breaks no disruption budget.
     """
-    result = DryRun(potential)
+    run = DryRun(potential)
     if not len(potential):
-        return result
+        return run
     if not cycle.state.pods.has_lower_priority_than(cycle.priority):
-        result.failures.append((NO_VICTIMS, potential))
-        return result
+        run.failures.append((NO_VICTIMS, potential))
+        return run
     budgets = EvictionBudgets(cycle.state.objects, cycle.state.features.release)
     ahead = cycle.state.companion(NominatedColumns).at_or_above(cycle.pod, cycle.priority)
     active = tuple(plugin for plugin in what_if.filters if plugin.name not in cycle.skipped_filters)
-    by_itself = _dependent_rows(cycle, active, ahead)[potential]
-    result.many = Together(cycle, active, budgets, ahead, potential[~by_itself])
-    result.failures += result.many.failures
-    rows, harmless = potential[by_itself], False
+    is_dependent = _dependent_rows(cycle, active, ahead)[potential]
+    run.many = BatchedRows(cycle, active, budgets, ahead, potential[~is_dependent])
+    run.failures += run.many.failures
+    rows, harmless = potential[is_dependent], False
     for row in np.roll(rows, -(start % max(1, len(rows)))).tolist():
-        if harmless and len(result.singles) >= enough:
+        if harmless and len(run.singles) >= enough:
             break
-        result.tried_singly += 1
+        run.tried_singly += 1
         outcome = one_row(cycle, what_if, budgets, row)
         if isinstance(outcome, Candidate) and not outcome.victims:
             outcome = no_victims(cycle.state.nodes.names[row])
         if isinstance(outcome, Status):
-            result.failures.append((outcome, np.array([row])))
+            run.failures.append((outcome, np.array([row])))
         else:
-            result.singles.append(outcome)
+            run.singles.append(outcome)
             harmless |= not outcome.violations
-    return result
+    return run
 
 
 def _dependent_rows(cycle: Cycle, filters: Filters, ahead: NominatedAtOrAbove) -> Bool:

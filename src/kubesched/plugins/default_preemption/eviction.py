@@ -26,21 +26,21 @@ class Evicting:
         self._waiting: dict[str, dict[str, str]] = {}
         """By identity of the last victim: the names of the preemptors that wait for it to leave, by identity."""
 
-    def begin(self, preemptor: str, name: str, last: Pod | None) -> None:
+    def begin(self, preemptor: str, name: str, last_victim: Pod | None) -> None:
         """The victims are about to be evicted, or only the last one is left."""
         self.end(preemptor)
-        self._last_victims[preemptor] = last
-        if last is not None:
-            self._waiting.setdefault(last.identity, {})[preemptor] = name
+        self._last_victims[preemptor] = last_victim
+        if last_victim is not None:
+            self._waiting.setdefault(last_victim.identity, {})[preemptor] = name
 
     def end(self, preemptor: str) -> None:
         """All evictions were sent, or one failed."""
-        last = self._last_victims.pop(preemptor, None)
-        if last is not None:
-            waiting = self._waiting[last.identity]
+        last_victim = self._last_victims.pop(preemptor, None)
+        if last_victim is not None:
+            waiting = self._waiting[last_victim.identity]
             del waiting[preemptor]
             if not waiting:
-                del self._waiting[last.identity]
+                del self._waiting[last_victim.identity]
 
     def waiting_for(self, victim: str) -> Collection[str]:
         """The names of the pods of which this is the last victim."""
@@ -49,9 +49,9 @@ class Evicting:
     def holds_back(self, preemptor: str, state: ClusterState) -> bool:
         if preemptor not in self._last_victims:
             return False
-        last = self._last_victims[preemptor]
-        placed = None if last is None else state.placed(last)
-        return last is None or (placed is not None and not placed.pod.is_terminating)
+        last_victim = self._last_victims[preemptor]
+        placed = None if last_victim is None else state.placed(last_victim)
+        return last_victim is None or (placed is not None and not placed.pod.is_terminating)
 
 
 class Eviction:
@@ -90,23 +90,23 @@ class Eviction:
     def hold_back(self) -> None:
         self._hold_back_for(self._victims[0] if len(self._victims) == 1 else None)
 
-    def _hold_back_for(self, last: Pod | None) -> None:
-        self._evicting.begin(self._held_back, self._preemptor.key, last)
+    def _hold_back_for(self, last_victim: Pod | None) -> None:
+        self._evicting.begin(self._held_back, self._preemptor.key, last_victim)
 
     async def carry_out(self) -> Status | None:
         try:
-            await (self._beside_others() if self._context.features.async_preemption else self._at_once())
+            await (self._evict_in_background() if self._context.features.async_preemption else self._evict_all())
         except ClientError as failure:
             return error(f"preemption: {failure}")
         fuse = self._state.companion(EvictionFuse)
         fuse.note(self._party(), self._identities(), self._victims, self._context.now())
         return None
 
-    async def _at_once(self) -> None:
+    async def _evict_all(self) -> None:
         await self._context.handle.for_each(self._victims, self._evict)
         await self._clear_nominations()
 
-    async def _beside_others(self) -> None:
+    async def _evict_in_background(self) -> None:
         """All victims but the last go first; when the last is on its way, events may wake the preemptor."""
         *others, last = self._victims
         left_by_itself, failed = False, True
@@ -116,7 +116,7 @@ class Eviction:
             self._hold_back_for(last)
             left_by_itself = self._state.placed(last) is None
             await self._evict(last)
-            await self._shown_leaving(last)
+            await self._wait_until_leaving(last)
             failed = bool(not_cleared)
         finally:
             self._evicting.end(self._held_back)
@@ -129,7 +129,7 @@ class Eviction:
         if not_cleared:
             raise not_cleared[0]
 
-    async def _shown_leaving(self, victim: Pod) -> None:
+    async def _wait_until_leaving(self, victim: Pod) -> None:
         """Wait until the watch shows the victim leaving: before, the cache has it, and an attempt would fail."""
 
         def is_met() -> bool:
@@ -162,12 +162,12 @@ class Eviction:
     def _key(self) -> str:
         return self._preemptor.identity
 
-    def _who(self) -> tuple[str, str]:
+    def _kind_and_uid(self) -> tuple[str, str]:
         """What the preemptor is, and its uid."""
         return "pod", self._preemptor.uid
 
     async def _evict(self, victim: Pod) -> None:
-        kind, uid = self._who()
+        kind, uid = self._kind_and_uid()
         note = f"Preempted by {kind} {uid} on node {self._node_name}"
         if self._is_stopped(victim):  # never got as far as the API server
             self._record(victim, f"{note} (in kube-scheduler memory).")
@@ -230,5 +230,5 @@ class GroupEviction(Eviction):
     def _key(self) -> str:
         return f"podgroup/{self._group.key}"
 
-    def _who(self) -> tuple[str, str]:
+    def _kind_and_uid(self) -> tuple[str, str]:
         return "podgroup", self._group.metadata.uid

@@ -33,8 +33,8 @@ def is_under_way(group: PodGroup, pods: Sequence[Pod], state: ClusterState) -> b
     """Whether victims of an earlier preemption are still leaving nodes that pods of the group are nominated to."""
     priority = group_priority(group, pods, state.features)
     rows = {state.nodes.row_of.get(pod.status.nominated_node_name) for pod in pods} - {None}
-    there = (placed.pod for row in rows if row is not None for placed in state.pods.pods_on(row))
-    return any(pod.priority < priority and is_leaving_for_another(pod) for pod in there)
+    pods_there = (placed.pod for row in rows if row is not None for placed in state.pods.pods_on(row))
+    return any(pod.priority < priority and is_leaving_for_another(pod) for pod in pods_there)
 
 
 def is_leaving_for_another(pod: Pod) -> bool:
@@ -70,13 +70,13 @@ def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if
 
 
 def _enough_away(
-    units: Sequence[VictimUnit], first: int, what_if: GroupWhatIf, absence: Absence
+    units: Sequence[VictimUnit], initial_count: int, what_if: GroupWhatIf, absence: Absence
 ) -> list[VictimUnit] | Status:
     """Take away the last of these units, more and more, until the group has room; then it is placed there.
 
     Those before them would all be let back in: so it comes to the same as if all had been away.
     """
-    count = min(first, len(units))
+    count = min(initial_count, len(units))
     start = len(units)
     while True:
         for unit in units[len(units) - count : start]:
@@ -187,7 +187,7 @@ def whole_units(victims: Iterable[PlacedPod], state: ClusterState) -> tuple[Plac
         if group is None or group.is_alpha or not group.is_disrupted_as_one:
             continue
         for pod in state.groups.placed(group.key):
-            other = state.placed(pod)
-            if other is not None:
-                leaving.setdefault(pod.identity, other)
+            member = state.placed(pod)
+            if member is not None:
+                leaving.setdefault(pod.identity, member)
     return tuple(leaving.values())

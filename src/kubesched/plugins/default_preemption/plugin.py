@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,9 +38,9 @@ FOUND = "preemption: found a potential placement for pod on node"
 NO_CANDIDATE = unschedulable("preemption: no candidate node for preemption")
 STILL_EVICTING_FOR_GROUP = unresolvable("waiting for the preemption for this pod group to be finished")
 STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
+WAITING_FOR_VICTIMS = "not eligible due to a terminating pod on the nominated node."
 
 _AT_LEAST = 100
-WAITING_FOR_VICTIMS = "not eligible due to a terminating pod on the nominated node."
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
     ) -> tuple[GroupPostFilterResult | None, Status | None]:
         prefix = "" if group.is_alpha else "pod group preemption: "
         if is_under_way(group, pods, state):
-            known = {pod.identity: pod.status.nominated_node_name for pod in pods}
-            return GroupPostFilterResult(known, None, f"{prefix}ongoing preemption on nominated nodes"), None
+            nominations = {pod.identity: pod.status.nominated_node_name for pod in pods}
+            return GroupPostFilterResult(nominations, None, f"{prefix}ongoing preemption on nominated nodes"), None
         room = make_room(group, pods, state, what_if)
         if isinstance(room, Status):
             return None, replace(room, reasons=(f"{prefix}{room.message}",)) if room.is_rejection else room
@@ -181,11 +181,11 @@ def why_not_eligible(cycle: Cycle, diagnosis: Diagnosis) -> str:
 def narrow(cycle: Cycle, run: DryRun) -> DryRun:
     """The outcome with only the candidates that all extenders agree to; ExtenderError if one of them fails."""
     answers, pod = cycle.extender_answers, cycle.latest or cycle.pod
-    asked = answers.preempting() if answers is not None else []
-    if answers is None or not asked:
+    extenders = answers.preempting() if answers is not None else []
+    if answers is None or not extenders:
         return run
     candidates = run.candidates()
-    for extender in asked:
+    for extender in extenders:
         if not candidates:
             break
         try:
@@ -207,36 +207,32 @@ def _ask(
     question = answers.about_victims(extender, pod, victims)
     answer = question.answer
     # Nodes where it would take other victims by now than those that the extender was asked about are left out.
-    valid = {name: spared for name, spared in answer.items() if _same(question.about.get(name), victims.get(name))}
+    valid = {name: spared for name, spared in answer.items() if _is_same(question.about.get(name), victims.get(name))}
     if answer and not valid:
         answers.give_up()
-    return _found(extender, valid, state)
-
-
-def _same(asked: NodeVictims | None, now: NodeVictims | None) -> bool:
-    if asked is None or now is None:
-        return asked is now
-    return asked.violations == now.violations and [pod.uid for pod in asked.pods] == [pod.uid for pod in now.pods]
-
-
-def _found(extender: Extender, answer: Mapping[str, SparedVictims], state: ClusterState) -> list[Candidate]:
-    candidates = [_candidate(extender, name, victims, state) for name, victims in answer.items()]
-    for candidate in candidates:
+    narrowed = [_candidate(extender, name, spared, state) for name, spared in valid.items()]
+    for candidate in narrowed:
         if not candidate.victims and not extender.ignorable:
-            raise ExtenderError(f'expected at least one victim pod on node "{state.nodes.names[candidate.row]}"')
-    return [candidate for candidate in candidates if candidate.victims]
+            raise ExtenderError(f'expected at least one victim pod on node "{names[candidate.row]}"')
+    return [candidate for candidate in narrowed if candidate.victims]
+
+
+def _is_same(before: NodeVictims | None, now: NodeVictims | None) -> bool:
+    if before is None or now is None:
+        return before is now
+    return before.violations == now.violations and [pod.uid for pod in before.pods] == [pod.uid for pod in now.pods]
 
 
 def _candidate(extender: Extender, name: str, victims: SparedVictims, state: ClusterState) -> Candidate:
     row = state.nodes.row_of.get(name)
     if row is None or not state.nodes.live[row]:
         raise ExtenderError(f'extender "{extender.name}" claims to preempt on node "{name}", but there is no such node')
-    there = {placed.pod.uid: placed for placed in state.pods.pods_on(row)}
+    pods_there = {placed.pod.uid: placed for placed in state.pods.pods_on(row)}
     for uid in victims.uids:
-        if uid not in there:
+        if uid not in pods_there:
             raise ExtenderError(
                 f'extender "{extender.name}" claims to preempt pod (UID: {uid}) on node "{name}", '
                 "but the pod is not found on that node"
             )
-    placed = sorted((there[uid] for uid in victims.uids), key=lambda pod: pod.importance)
+    placed = sorted((pods_there[uid] for uid in victims.uids), key=lambda pod: pod.importance)
     return Candidate(row, tuple(placed), victims.violations)
