@@ -132,7 +132,7 @@ def find_victims(
 
 
 def _drop_unfit(cycle: Cycle, filters: Filters, world: _EmptiedRows, fits: Bool) -> list[tuple[Status, Rows]]:
-    """Clear `fits` on rows that reject the pod even without any pod that could leave; returns their first rejections."""
+    """Clear `fits` on rows that reject the pod even without the pods that could leave; their first rejections."""
     failures: list[tuple[Status, Rows]] = []
     for plugin in filters:
         ids = _ids_of(plugin, cycle, world) * fits
