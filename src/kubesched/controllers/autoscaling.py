@@ -29,9 +29,9 @@ class ScaleAdvice(NamedTuple):
     """The number of replicas that one metric asks for, and its status."""
 
     replicas: int
-    found: Object
+    current: Object
     """The `current` of the metric's status."""
-    words: str
+    text: str
 
 
 class MetricError(Exception):
@@ -42,37 +42,35 @@ class MetricError(Exception):
         self.reason = reason
 
 
-def propose_replicas(name: str, target: Object, loads: Sequence[PodLoad], replicas: int, spelled: str) -> ScaleAdvice:
-    """By a target for the usage of a resource. `spelled` is the unit in which amounts are written."""
+def propose_replicas(name: str, target: Object, loads: Sequence[PodLoad], replicas: int, unit: str) -> ScaleAdvice:
+    """By a target for the usage of a resource. `unit` is the unit in which amounts are written."""
     ready = [load for load in loads if load.ready]
     if not ready:
         raise MetricError("FailedGetResourceMetric", f"failed to get {name} usage: no ready pods")
     used = sum(load.used for load in ready)
     average = ceil(used / len(ready))
-    found: Object = {"averageValue": f"{average}{spelled}"}
+    current: Object = {"averageValue": f"{average}{unit}"}
     if target.get("averageUtilization") is None:
-        wanted, words = float(target["amount"]), f"{name} resource"
-        return ScaleAdvice(
-            _scale(average / wanted, [load.used for load in loads], wanted, loads, replicas), found, words
-        )
+        amount = float(target["amount"])
+        return ScaleAdvice(_scale(average / amount, amount, loads, replicas), current, f"{name} resource")
     if any(load.requested == 0 for load in loads):
         raise MetricError("FailedGetResourceMetric", f"failed to get {name} utilization: missing request for {name}")
     share = 100 * used // sum(load.requested for load in ready)
-    found["averageUtilization"] = share
+    current["averageUtilization"] = share
     ratio = share / target["averageUtilization"]
-    whole = sum(load.requested for load in loads) * target["averageUtilization"] / 100 / len(loads)
-    words = f"{name} resource utilization (percentage of request)"
-    return ScaleAdvice(_scale(ratio, [load.used for load in loads], whole, loads, replicas), found, words)
+    amount = sum(load.requested for load in loads) * target["averageUtilization"] / 100 / len(loads)
+    text = f"{name} resource utilization (percentage of request)"
+    return ScaleAdvice(_scale(ratio, amount, loads, replicas), current, text)
 
 
-def _scale(ratio: float, used: Sequence[int], wanted: float, loads: Sequence[PodLoad], replicas: int) -> int:
+def _scale(ratio: float, amount: float, loads: Sequence[PodLoad], replicas: int) -> int:
     """As many as bring the average to the target. Pods that are not ready count as idle, and may only hold it back."""
     if abs(ratio - 1) <= TOLERANCE:
         return replicas
     ready = sum(load.ready for load in loads)
     if ratio < 1 or ready == len(loads):
         return ceil(ratio * ready)
-    cautious = sum(used[i] for i, load in enumerate(loads) if load.ready) / len(loads) / wanted
+    cautious = sum(load.used for load in loads if load.ready) / len(loads) / amount
     if cautious <= 1 + TOLERANCE:
         return replicas
     return max(replicas, ceil(cautious * len(loads)))
@@ -97,17 +95,17 @@ _WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable ran
 
 
 def limit_replicas(
-    spec: Object, current: int, wanted: int, advised: Sequence[PastScale], changes: Sequence[PastScale], now: float
+    spec: Object, current: int, proposed: int, advised: Sequence[PastScale], changes: Sequence[PastScale], now: float
 ) -> LimitResult:
     """The replicas after stabilization, scaling policies, and minReplicas and maxReplicas."""
-    steady = _stabilise(spec, current, wanted, advised, now)
+    steady = _stabilise(spec, current, proposed, advised, now)
     allowed = _pace(spec, current, steady, changes, now)
     least, most = spec.get("minReplicas") or 1, spec["maxReplicas"]
     if allowed < least:
         return LimitResult(least, "TooFewReplicas", "the desired replica count is less than the minimum replica count")
     if allowed > most:
         return LimitResult(most, "TooManyReplicas", "the desired replica count is more than the maximum replica count")
-    if steady != wanted or allowed != steady:
+    if steady != proposed or allowed != steady:
         way = "ScaleUpLimit" if allowed > current else "ScaleDownLimit"
         return LimitResult(allowed, way, "the desired replica count is changing faster than the limits allow")
     return LimitResult(allowed, *_WITHIN)
@@ -119,14 +117,15 @@ def window_of(spec: Object, way: str) -> int:
     return int(own) if own is not None else (_DOWN_WINDOW if way == "scaleDown" else 0)
 
 
-def _stabilise(spec: Object, current: int, wanted: int, advised: Sequence[PastScale], now: float) -> int:
-    lowest_up = min([wanted, *(past.replicas for past in advised if past.at >= now - window_of(spec, "scaleUp"))])
-    highest_down = max([wanted, *(past.replicas for past in advised if past.at >= now - window_of(spec, "scaleDown"))])
-    return max(current, lowest_up) if wanted > current else min(current, highest_down)
+def _stabilise(spec: Object, current: int, proposed: int, advised: Sequence[PastScale], now: float) -> int:
+    up, down = now - window_of(spec, "scaleUp"), now - window_of(spec, "scaleDown")
+    lowest = min([proposed, *(past.replicas for past in advised if past.at >= up)])
+    highest = max([proposed, *(past.replicas for past in advised if past.at >= down)])
+    return max(current, lowest) if proposed > current else min(current, highest)
 
 
-def _pace(spec: Object, current: int, wanted: int, changes: Sequence[PastScale], now: float) -> int:
-    way, sign = ("scaleUp", 1) if wanted > current else ("scaleDown", -1)
+def _pace(spec: Object, current: int, proposed: int, changes: Sequence[PastScale], now: float) -> int:
+    way, sign = ("scaleUp", 1) if proposed > current else ("scaleDown", -1)
     rules = (spec.get("behavior") or {}).get(way) or {}
     if rules.get("selectPolicy") == "Disabled":
         return current
@@ -138,5 +137,5 @@ def _pace(spec: Object, current: int, wanted: int, changes: Sequence[PastScale],
         limits.append(start + sign * share)
     strictest = rules.get("selectPolicy") == "Min"
     if sign > 0:
-        return min(wanted, max(current, min(limits) if strictest else max(limits)))
-    return max(wanted, min(current, max(limits) if strictest else min(limits)), 0)
+        return min(proposed, max(current, min(limits) if strictest else max(limits)))
+    return max(proposed, min(current, max(limits) if strictest else min(limits)), 0)

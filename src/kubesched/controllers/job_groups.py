@@ -39,16 +39,15 @@ class JobGroups:
         if _is_grouped(job):
             return None
         if (owner := _controller(job)) is not None:
-            return self._delegated(job, owner, may_create)
-        return self._own(job, may_create)
+            return self._delegated_group(job, owner, may_create)
+        return self._own_group(job, may_create)
 
     def _gang_of(self, job: Object, may_create: bool) -> Object | None:
         """As v1.36 has it: a Job that somebody else has made a Workload or a group for is left alone."""
         workloads = self._workloads_of(job)
         if not workloads and may_create:
-            workloads = [
-                self.create(WORKLOADS, job, workload_of(job, {"gang": {"minCount": job["spec"]["parallelism"]}}))
-            ]
+            gang = {"gang": {"minCount": job["spec"]["parallelism"]}}
+            workloads = [self.create(WORKLOADS, job, workload_of(job, gang))]
         if len(workloads) != 1 or not _is_controlled_by(workloads[0], job):
             return None
         [workload] = workloads
@@ -59,33 +58,33 @@ class JobGroups:
             return groups[0] if len(groups) == 1 and _is_controlled_by(groups[0], job) else None
         return self.create(POD_GROUPS, job, pod_group_of(job, workload))
 
-    def _own(self, job: Object, may_create: bool) -> Object | None:
-        """Of what others made nothing counts."""
-        workloads = [one for one in self._workloads_of(job) if _is_controlled_by(one, job)]
+    def _own_group(self, job: Object, may_create: bool) -> Object | None:
+        """The group that the controller has made for the Job, or makes; what others made does not count."""
+        workloads = [obj for obj in self._workloads_of(job) if _is_controlled_by(obj, job)]
         if not workloads and may_create:
             workloads = [self.create(WORKLOADS, job, workload_for(job))]
         if len(workloads) != 1 or len(workloads[0]["spec"]["podGroupTemplates"]) != 1:
             return None
         [workload] = workloads
-        groups = [one for one in self.groups(workload) if _is_controlled_by(one, job)]
+        groups = [obj for obj in self.groups(workload) if _is_controlled_by(obj, job)]
         if not groups and may_create:
             groups = [self.create(POD_GROUPS, job, pod_group_of(job, workload))]
-        wanted = workload_for(job)["spec"]["podGroupTemplates"][0]
-        self._follow(wanted, workload, groups)
+        template = workload_for(job)["spec"]["podGroupTemplates"][0]
+        self._follow(template, workload, groups)
         return groups[0] if len(groups) == 1 else None
 
-    def _delegated(self, job: Object, owner: Object, may_create: bool) -> Object | None:
+    def _delegated_group(self, job: Object, owner: Object, may_create: bool) -> Object | None:
         """The owner has made the Workload, and names one of its templates; the Job makes the group."""
         name = (job["metadata"].get("annotations") or {}).get(TEMPLATE_NAME)
-        group, _, _ = owner["apiVersion"].rpartition("/")
-        workloads = self.workloads(job["metadata"]["namespace"], f"{group}/{owner['kind']}/{owner['name']}")
+        api_group, _, _ = owner["apiVersion"].rpartition("/")
+        workloads = self.workloads(job["metadata"]["namespace"], f"{api_group}/{owner['kind']}/{owner['name']}")
         if name is None or not workloads:
             return None
         templates = workloads[0]["spec"].get("podGroupTemplates") or ()
-        template = next((one for one in templates if name in ("", one["name"])), None)
+        template = next((template for template in templates if name in ("", template["name"])), None)
         if template is None:
             return None
-        groups = [one for one in self.groups(workloads[0]) if _is_controlled_by(one, job)][:1]
+        groups = [group for group in self.groups(workloads[0]) if _is_controlled_by(group, job)][:1]
         if not groups and may_create:
             groups = [self.create(POD_GROUPS, job, pod_group_of(job, workloads[0], template, owned=False))]
         self._follow(template, None, groups)
@@ -95,9 +94,9 @@ class JobGroups:
         metadata = job["metadata"]
         return self.workloads(metadata["namespace"], f"{JOBS.group}/{JOBS.kind}/{metadata['name']}")
 
-    def _follow(self, wanted: Object, workload: Object | None, groups: Sequence[Object]) -> None:
+    def _follow(self, template: Object, workload: Object | None, groups: Sequence[Object]) -> None:
         """A gang may be resized: then its Workload and its group are."""
-        count = _min_count(wanted)
+        count = _min_count(template)
         if count is None:
             return
         if workload is not None and _min_count(workload["spec"]["podGroupTemplates"][0]) not in (None, count):
@@ -145,19 +144,19 @@ def is_new(job: Object, *, has_pods: bool) -> bool:
     """Whether it has never begun: pods that exist already are not grouped afterwards."""
     status = job.get("status") or {}
     begun = has_pods or any(status.get(key) for key in ("startTime", "succeeded", "failed"))
-    return not begun and all(each.get("type") != "Suspended" for each in status.get("conditions") or ())
+    return not begun and all(condition.get("type") != "Suspended" for condition in status.get("conditions") or ())
 
 
 def workload_for(job: Object) -> Object:
     """The Workload of a Job as its `spec.scheduling` says: a gang only where that asks for one, of all side by side."""
     spec = job["spec"]
-    said, pod = spec.get("scheduling") or {}, spec["template"].get("spec") or {}
-    policy = said.get("schedulingPolicy") or {}
+    scheduling, pod = spec.get("scheduling") or {}, spec["template"].get("spec") or {}
+    policy = scheduling.get("schedulingPolicy") or {}
     parallelism = 1 if spec.get("parallelism") is None else spec["parallelism"]
     if (gang := policy.get("gang")) is not None:
         policy = {"gang": {"minCount": gang.get("minCount") or max(1, parallelism)}}
-    more = {name: said[name] for name in ("schedulingConstraints", "resourceClaims") if said.get(name)}
-    if mode := next((_MODES[name] for name in said.get("disruptionMode") or () if name in _MODES), ""):
+    more = {name: scheduling[name] for name in ("schedulingConstraints", "resourceClaims") if scheduling.get(name)}
+    if mode := next((_MODES[name] for name in scheduling.get("disruptionMode") or () if name in _MODES), ""):
         more["disruptionMode"] = mode
     if pod.get("priorityClassName"):
         more["priorityClassName"] = pod["priorityClassName"]

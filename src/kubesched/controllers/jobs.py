@@ -82,7 +82,7 @@ class Indexes:
                 runs.append((index, index))
         # Two neighbours are listed, three and more are a range.
         parts = ((str(a),) if a == b else (str(a), str(b)) if b == a + 1 else (f"{a}-{b}",) for a, b in runs)
-        return ",".join(part for each in parts for part in each)
+        return ",".join(part for run_parts in parts for part in run_parts)
 
 
 def index_of(pod: Object) -> int | None:
@@ -106,7 +106,7 @@ def indexed_pod(job: Object, index: int) -> Object:
 
 
 def _with_variable(container: Object, source: Object) -> Object:
-    others = [each for each in container.get("env") or () if each.get("name") != _VARIABLE["name"]]
+    others = [variable for variable in container.get("env") or () if variable.get("name") != _VARIABLE["name"]]
     return {**container, "env": [*others, {**_VARIABLE, "valueFrom": source}]}
 
 
@@ -147,19 +147,19 @@ def _latest(schedule: Schedule, zone: tzinfo, start: float, now: float) -> tuple
     low, high = start, now
     while high - low > 1:
         middle = (low + high) / 2
-        found = schedule.after(middle, zone)
-        low, high = (found, high) if found is not None and found <= now else (low, middle)
+        following = schedule.after(middle, zone)
+        low, high = (following, high) if following is not None and following <= now else (low, middle)
     return low, schedule.after(now, zone)
 
 
 def scheduled_job(cron_job: Object, when: float, spell: Callable[[float], str]) -> Object:
     """The Job of a time; its name says which, so that no time has two."""
     template = cron_job["spec"]["jobTemplate"]
-    given = template.get("metadata") or {}
-    annotations = {**(given.get("annotations") or {}), _SCHEDULED: spell(when)}
+    template_metadata = template.get("metadata") or {}
+    annotations = {**(template_metadata.get("annotations") or {}), _SCHEDULED: spell(when)}
     metadata = {
         "name": f"{cron_job['metadata']['name']}-{int(when) // 60}",
-        "labels": dict(given.get("labels") or {}),
+        "labels": dict(template_metadata.get("labels") or {}),
         "annotations": annotations,
         "ownerReferences": [owner_reference(CRON_JOBS, cron_job)],
     }

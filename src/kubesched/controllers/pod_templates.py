@@ -29,8 +29,8 @@ def owner_reference(resource: Resource, owner: Object, *, controller: bool = Tru
 
 def pod_from(template: Object, *, prefix: str = "", name: str = "") -> Object:
     """A pod as a template describes it, to be named by the server or by the caller."""
-    given = template.get("metadata") or {}
-    metadata = {key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)}
+    source = template.get("metadata") or {}
+    metadata = {key: source[key] for key in ("labels", "annotations", "finalizers") if source.get(key)}
     if name:
         metadata["name"] = name
     else:
@@ -95,7 +95,7 @@ def stateful_pod(stateful_set: Object, ordinal: int, template: Object, revision:
     }
     if claims:
         volumes = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims.items()]
-        spec["volumes"] = [*volumes, *(each for each in spec.get("volumes") or () if each["name"] not in claims)]
+        spec["volumes"] = [*volumes, *(volume for volume in spec.get("volumes") or () if volume["name"] not in claims)]
     spec["hostname"] = name
     if service := stateful_set["spec"].get("serviceName"):
         spec["subdomain"] = service
@@ -112,14 +112,14 @@ def claim_name(stateful_set: Object, template: Object, ordinal: int) -> str:
 
 def claim_of(stateful_set: Object, template: Object, ordinal: int) -> Object:
     """The claim of an ordinal: it goes with the set only if the set's retention policy says so."""
-    given, spec = template.get("metadata") or {}, stateful_set["spec"]
+    template_metadata, spec = template.get("metadata") or {}, stateful_set["spec"]
     selector = (spec.get("selector") or {}).get("matchLabels") or {}
     metadata = {
         "name": claim_name(stateful_set, template, ordinal),
-        "labels": {**(given.get("labels") or {}), **selector},
+        "labels": {**(template_metadata.get("labels") or {}), **selector},
     }
-    if given.get("annotations"):
-        metadata["annotations"] = given["annotations"]
+    if template_metadata.get("annotations"):
+        metadata["annotations"] = template_metadata["annotations"]
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     if retention.get("whenDeleted") == "Delete":
         metadata["ownerReferences"] = [owner_reference(STATEFUL_SETS, stateful_set, controller=False)]
@@ -163,12 +163,13 @@ def daemon_tolerations(spec: Object) -> list[Object]:
     """The tolerations of a template, and those that pods of every DaemonSet have, instead of any that match alike."""
     pairs = [*_TOLERATED, *([_TOLERATED_ON_HOST_NETWORK] if spec.get("hostNetwork") else [])]
     own = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in pairs]
-    given = [each for each in spec.get("tolerations") or () if not any(_match_alike(each, other) for other in own)]
-    return [*given, *own]
+    matches = [_what_it_matches(toleration) for toleration in own]
+    others = [other for other in spec.get("tolerations") or () if _what_it_matches(other) not in matches]
+    return [*others, *own]
 
 
-def _match_alike(one: Object, other: Object) -> bool:
-    return all(one.get(field, "") == other.get(field, "") for field in ("key", "operator", "effect", "value"))
+def _what_it_matches(toleration: Object) -> list[str]:
+    return [toleration.get(field, "") for field in ("key", "operator", "effect", "value")]
 
 
 def daemon_pod(daemon_set: Object, node: str, revision_hash: str) -> Object:

@@ -77,18 +77,18 @@ def total(replica_sets: Sequence[Object]) -> int:
 
 def first_size(deployment: Object, others: Sequence[Object], current: int = 0) -> int:
     """How large the newest ReplicaSet may be, next to the others."""
-    wanted: int = deployment["spec"]["replicas"]
+    replicas: int = deployment["spec"]["replicas"]
     if not is_rolling(deployment):
-        return wanted
-    room = wanted + max_surge(deployment) - total(others) - current
-    return current + max(0, min(room, wanted - current))
+        return replicas
+    room = replicas + max_surge(deployment) - total(others) - current
+    return current + max(0, min(room, replicas - current))
 
 
 def next_new_size(deployment: Object, newest: Object, olds: Sequence[Object]) -> int:
     """The next size of the newest ReplicaSet in a rolling update."""
-    wanted: int = deployment["spec"]["replicas"]
-    if size(newest) > wanted:
-        return wanted
+    replicas: int = deployment["spec"]["replicas"]
+    if size(newest) > replicas:
+        return replicas
     return first_size(deployment, olds, size(newest))
 
 
@@ -98,43 +98,49 @@ def next_old_sizes(deployment: Object, newest: Object, olds: Sequence[Object]) -
     budget = total(olds) + size(newest) - minimum - (size(newest) - available(newest))
     if budget <= 0:
         return {}
-    sizes = {each["metadata"]["name"]: size(each) for each in olds}
+    sizes = {_name(replica_set): size(replica_set) for replica_set in olds}
     spare = budget
-    for each in olds:
-        useless = max(0, size(each) - available(each))
-        taken = min(spare, useless)
-        sizes[each["metadata"]["name"]] -= taken
-        spare -= taken
-    goes = sum(map(available, olds)) + available(newest) - minimum
-    for each in olds:
-        name = each["metadata"]["name"]
-        taken = max(0, min(goes, spare, sizes[name]))
-        sizes[name] -= taken
-        goes -= taken
-        spare -= taken
-    return {each["metadata"]["name"]: s for each in olds if (s := sizes[each["metadata"]["name"]]) != size(each)}
+    for replica_set in olds:
+        removed = min(spare, max(0, size(replica_set) - available(replica_set)))
+        sizes[_name(replica_set)] -= removed
+        spare -= removed
+    may_go = sum(map(available, olds)) + available(newest) - minimum
+    for replica_set in olds:
+        removed = max(0, min(may_go, spare, sizes[_name(replica_set)]))
+        sizes[_name(replica_set)] -= removed
+        may_go -= removed
+        spare -= removed
+    return _changes(sizes, olds)
 
 
 def proportional_sizes(deployment: Object, replica_sets: Sequence[Object]) -> Sizes:
     """Sizes after the Deployment was scaled in the middle of a rollout: each ReplicaSet keeps its share."""
-    wanted: int = deployment["spec"]["replicas"]
-    allowed = wanted + max_surge(deployment) if wanted > 0 else 0
+    replicas: int = deployment["spec"]["replicas"]
+    allowed = replicas + max_surge(deployment) if replicas > 0 else 0
     change = allowed - total(replica_sets)
-    by_age = sorted(replica_sets, key=lambda each: each["metadata"]["creationTimestamp"], reverse=change > 0)
+    by_age = sorted(replica_sets, key=lambda rs: rs["metadata"]["creationTimestamp"], reverse=change > 0)
     ordered = sorted(by_age, key=size, reverse=True)
-    sizes, left = {each["metadata"]["name"]: size(each) for each in ordered}, change
-    for each in ordered:
-        if left == 0:
+    sizes, remaining = {_name(replica_set): size(replica_set) for replica_set in ordered}, change
+    for replica_set in ordered:
+        if remaining == 0:
             break
-        share = _share(deployment, each, allowed)
-        step = max(0, min(share, left)) if change > 0 else min(0, max(share, left))
-        sizes[each["metadata"]["name"]] += step
-        left -= step
-    if ordered and left:
+        share = _share(deployment, replica_set, allowed)
+        step = max(0, min(share, remaining)) if change > 0 else min(0, max(share, remaining))
+        sizes[_name(replica_set)] += step
+        remaining -= step
+    if ordered and remaining:
         # What rounding left over goes to the largest; it never shrinks below nothing.
-        first = ordered[0]["metadata"]["name"]
-        sizes[first] = max(0, sizes[first] + left)
-    return {each["metadata"]["name"]: s for each in ordered if (s := sizes[each["metadata"]["name"]]) != size(each)}
+        largest = _name(ordered[0])
+        sizes[largest] = max(0, sizes[largest] + remaining)
+    return _changes(sizes, ordered)
+
+
+def _changes(sizes: Sizes, replica_sets: Sequence[Object]) -> Sizes:
+    return {name: sizes[name] for rs in replica_sets if sizes[name := _name(rs)] != size(rs)}
+
+
+def _name(replica_set: Object) -> str:
+    return str(replica_set["metadata"]["name"])
 
 
 def _share(deployment: Object, replica_set: Object, allowed: int) -> int:

@@ -32,11 +32,11 @@ def ephemeral_claim(pod: Object, volume: Object) -> Object:
 
 def resource_claim(pod: Object, entry: Object, template: Object) -> Object:
     """The ResourceClaim that a template stands for, for an entry of the pod's `spec.resourceClaims`."""
-    given = template["spec"].get("metadata") or {}
+    template_metadata = template["spec"].get("metadata") or {}
     metadata = {
         "generateName": f"{pod['metadata']['name']}-{entry['name']}-",
-        "labels": given.get("labels") or {},
-        "annotations": {**(given.get("annotations") or {}), POD_CLAIM_NAME: entry["name"]},
+        "labels": template_metadata.get("labels") or {},
+        "annotations": {**(template_metadata.get("annotations") or {}), POD_CLAIM_NAME: entry["name"]},
         "ownerReferences": [owner_reference(PODS, pod)],
     }
     return {"metadata": metadata, "spec": template["spec"].get("spec") or {}}
@@ -48,8 +48,8 @@ _FILESYSTEM = "Filesystem"
 
 def class_of(obj: Object) -> str:
     """The storage class of a claim or volume; empty if it has none."""
-    named = (obj["metadata"].get("annotations") or {}).get(STORAGE_CLASS)
-    return str(named if named is not None else obj["spec"].get("storageClassName") or "")
+    annotated = (obj["metadata"].get("annotations") or {}).get(STORAGE_CLASS)
+    return str(annotated if annotated is not None else obj["spec"].get("storageClassName") or "")
 
 
 def request_of(claim: Object) -> Quantity:
@@ -75,16 +75,16 @@ def _capacity(volume: Object) -> Quantity:
 
 
 def _suits(volume: Object, claim: Object) -> bool:
-    wanted, offered = claim["spec"], volume["spec"]
-    if wanted.get("volumeMode", _FILESYSTEM) != offered.get("volumeMode", _FILESYSTEM) or class_of(volume) != class_of(
-        claim
-    ):
+    claim_spec, volume_spec = claim["spec"], volume["spec"]
+    if claim_spec.get("volumeMode", _FILESYSTEM) != volume_spec.get("volumeMode", _FILESYSTEM):
         return False
-    if not set(wanted.get("accessModes") or ()) <= set(offered.get("accessModes") or ()):
+    if class_of(volume) != class_of(claim):
+        return False
+    if not set(claim_spec.get("accessModes") or ()) <= set(volume_spec.get("accessModes") or ()):
         return False
     if request_of(claim).exceeds(_capacity(volume)):
         return False
-    selector = wanted.get("selector")
+    selector = claim_spec.get("selector")
     return selector is None or _selects(selector, volume["metadata"].get("labels") or {})
 
 
@@ -134,7 +134,7 @@ def _topology(storage_class: Object, node: Object | None, driver: Object | None)
         fitting = [term for term in allowed if _holds(term, labels)]
         if not fitting:
             return None
-        keys = [each["key"] for each in fitting[0].get("matchLabelExpressions") or ()]
+        keys = [expression["key"] for expression in fitting[0].get("matchLabelExpressions") or ()]
     else:
         keys = _topology_keys(storage_class.get("provisioner", ""), driver)
     terms = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
@@ -142,18 +142,15 @@ def _topology(storage_class: Object, node: Object | None, driver: Object | None)
 
 
 def _expressions(term: Object) -> list[Object]:
-    return [
-        {"key": each["key"], "operator": "In", "values": each["values"]}
-        for each in term.get("matchLabelExpressions") or ()
-    ]
+    return [{"key": e["key"], "operator": "In", "values": e["values"]} for e in term.get("matchLabelExpressions") or ()]
 
 
 def _holds(term: Object, labels: dict[str, str]) -> bool:
-    return all(labels.get(each["key"]) in each["values"] for each in term.get("matchLabelExpressions") or ())
+    return all(labels.get(e["key"]) in e["values"] for e in term.get("matchLabelExpressions") or ())
 
 
 def _topology_keys(provisioner: str, driver: Object | None) -> list[str]:
-    for each in ((driver or {}).get("spec") or {}).get("drivers") or ():
-        if each["name"] == provisioner:
-            return list(each.get("topologyKeys") or ())
+    for entry in ((driver or {}).get("spec") or {}).get("drivers") or ():
+        if entry["name"] == provisioner:
+            return list(entry.get("topologyKeys") or ())
     return []

@@ -79,7 +79,7 @@ class Autoscalers(ObjectReconciler):
         self._explain(status, "ScalingLimited", is_limited, result.reason, result.message)
         status["desiredReplicas"] = result.replicas
         if result.replicas != current:
-            self._resize(autoscaler, status, resource, scale, result.replicas, best.words)
+            self._resize(autoscaler, status, resource, scale, result.replicas, best.text)
             changes.append(PastScale(now, result.replicas - current))
 
     def _resize(
@@ -122,13 +122,13 @@ class Autoscalers(ObjectReconciler):
             found.append(each)
             source = _SOURCES[metric["type"]]
             shown = {key: metric[source][key] for key in ("name", "container") if key in metric[source]}
-            current.append({"type": metric["type"], source: {**shown, "current": each.found}})
+            current.append({"type": metric["type"], source: {**shown, "current": each.current}})
         best = max(found, key=lambda each: each.replicas, default=None)
         if current:
             status["currentMetrics"] = current
         if best is None or (missing is not None and best.replicas < scale["spec"]["replicas"]):
             raise missing or MetricError("InvalidMetricSourceType", "there is no metric")
-        words = f"the HPA was able to successfully calculate a replica count from {best.words}"
+        words = f"the HPA was able to successfully calculate a replica count from {best.text}"
         self._explain(status, "ScalingActive", "True", "ValidMetricFound", words)
         return best
 
