@@ -18,7 +18,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import group_key
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.simulate.claims import claims_of, made_for
+from kubesched.simulate.claims import claims_made_for, claims_of
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.simulate.placement import PodPlacement, UnplacedPod, by_outcome, decide_on, place_one, reserve
 
@@ -69,7 +69,7 @@ class Trial:
 
     def with_claims(self, pod: Pod) -> Pod:
         """The pod as it is once the claims of its templates have been made."""
-        pod, claims = made_for(pod, self.cluster.templates)
+        pod, claims = claims_made_for(pod, self.cluster.templates)
         for claim in claims:
             self.change(Change(None, claim))
         return pod

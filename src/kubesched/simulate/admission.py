@@ -144,14 +144,14 @@ class Admission:
 
     def _pod(self, pod: Object) -> tuple[Object, list[Mistake]]:
         spec = pod.get("spec") or {}
-        given = _given_priority(spec)
-        if given:
-            pod = {**pod, "spec": {key: value for key, value in spec.items() if key not in given}}
-        new, mistakes = examine(PODS, pod, self._classes)
-        new["spec"].update(given)
-        if not new["metadata"].get("uid"):
-            new["metadata"]["uid"] = _key(new)
-        return new, mistakes
+        priority = _given_priority(spec)
+        if priority:
+            pod = {**pod, "spec": {key: value for key, value in spec.items() if key not in priority}}
+        admitted, mistakes = examine(PODS, pod, self._classes)
+        admitted["spec"].update(priority)
+        if not admitted["metadata"].get("uid"):
+            admitted["metadata"]["uid"] = _key(admitted)
+        return admitted, mistakes
 
     def _complete_templates(self, workload: Object) -> list[Mistake]:
         """What holds for the pods and claims that a workload makes is filled in once, in its templates."""
@@ -163,8 +163,8 @@ class Admission:
         spec["template"] = {**template, "spec": admitted["spec"]}
         for claim in spec.get("volumeClaimTemplates") or ():
             claim_metadata = {**(claim.get("metadata") or {}), "namespace": whose.get("namespace", "")}
-            made, _ = examine(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": claim_metadata}, self._classes)
-            claim["spec"] = made["spec"]
+            completed, _ = examine(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": claim_metadata}, self._classes)
+            claim["spec"] = completed["spec"]
         fields = tuple(f"spec.{key}" for key in _PRIORITY)  # all others are found in the template itself
         return [
             Mistake(f"spec.template.{mistake.path}", mistake.problem) for mistake in mistakes if mistake.path in fields
@@ -195,12 +195,12 @@ def _like_another(obj: Object, spec: PodSpec) -> Pod | None:
 
 def _given_priority(spec: Object) -> Object:
     """The priority that the pod itself names is kept: it may come from a cluster with other PriorityClasses."""
-    given = {key: spec[key] for key in _PRIORITY if spec.get(key) is not None}
-    if "priority" not in given:
-        given.pop("priorityClassName", None)
-    if given.get("preemptionPolicy") not in _POLICIES:
-        given.pop("preemptionPolicy", None)
-    return given
+    priority = {key: spec[key] for key in _PRIORITY if spec.get(key) is not None}
+    if "priority" not in priority:
+        priority.pop("priorityClassName", None)
+    if priority.get("preemptionPolicy") not in _POLICIES:
+        priority.pop("preemptionPolicy", None)
+    return priority
 
 
 def _settle_claim(claim: Object) -> None:

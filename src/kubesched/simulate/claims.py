@@ -41,6 +41,7 @@ from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, apply_to_claim
 from kubesched.plugins.shared.devices.answers import ClusterDevices
+from kubesched.plugins.shared.devices.ledger import resource_claim_names
 from kubesched.simulate.admission import admitted_claim
 from kubesched.state.cluster import ClusterState
 
@@ -111,8 +112,8 @@ class SimulatedVolumes:
             self._store_claim(claim)
 
     def delete(self, obj: PersistentVolume | PersistentVolumeClaim) -> None:
-        held = self._volumes if isinstance(obj, PersistentVolume) else self._claims
-        del held[obj.key]
+        stored = self._volumes if isinstance(obj, PersistentVolume) else self._claims
+        del stored[obj.key]
         self._notify(obj, None)
 
     def pod_created(self, pod: Pod) -> None:
@@ -123,9 +124,9 @@ class SimulatedVolumes:
                 continue
             claim = msgspec.convert(ephemeral_claim(_plain(pod), _plain(volume)), PersistentVolumeClaim)
             meta = replace(claim.metadata, namespace=pod.namespace, uid=f"claim/{pod.uid}/{volume.name}")
-            made = admitted_claim(replace(claim, metadata=meta), self._classes.values())
-            self._store_claim(made)
-            self._bind_at_once(made)
+            claim = admitted_claim(replace(claim, metadata=meta), self._classes.values())
+            self._store_claim(claim)
+            self._bind_at_once(claim)
 
     def pod_gone(self, pod: Pod) -> None:
         """With the pod go the claims that were made for it alone, and their volumes."""
@@ -136,40 +137,40 @@ class SimulatedVolumes:
             if claim is None:
                 continue
             self._notify(claim, None)
-            held = self._volumes.pop(claim.spec.volume_name, None)
-            if held is not None:
-                self._notify(held, None)
+            own_volume = self._volumes.pop(claim.spec.volume_name, None)
+            if own_volume is not None:
+                self._notify(own_volume, None)
 
     def _bind_at_once(self, claim: PersistentVolumeClaim) -> None:
         """A claim that need not wait for a pod gets the best volume that is there, or one that is made for it."""
         if claim.spec.volume_name:
             return
-        wanted = _plain(claim)
-        storage_class = self._classes.get(class_of(wanted))
+        plain_claim = _plain(claim)
+        storage_class = self._classes.get(class_of(plain_claim))
         if storage_class is not None and storage_class.volume_binding_mode == "WaitForFirstConsumer":
             return
         free = (volume for volume in self._volumes.values() if volume.status.phase != "Bound")
         volumes = [_plain(volume) for volume in free]
-        reserved = next((volume for volume in volumes if is_claimed_by(volume, wanted)), None)
-        found = reserved or best_volume(wanted, volumes)
-        if found is not None:
-            self._bind(claim, self._volumes[found["metadata"]["name"]])
+        reserved = next((volume for volume in volumes if is_claimed_by(volume, plain_claim)), None)
+        best = reserved or best_volume(plain_claim, volumes)
+        if best is not None:
+            self._bind(claim, self._volumes[best["metadata"]["name"]])
         elif storage_class is not None and storage_class.provisioner != NO_PROVISIONER:
             self._provision(claim)
 
     def _provision(self, claim: PersistentVolumeClaim) -> None:
-        wanted, node_name = _plain(claim), claim.metadata.annotations.get(SELECTED_NODE, "")
-        storage_class = self._classes.get(class_of(wanted), StorageClass())
+        plain_claim, node_name = _plain(claim), claim.metadata.annotations.get(SELECTED_NODE, "")
+        storage_class = self._classes.get(class_of(plain_claim), StorageClass())
         node, csi_node = self._nodes.get(node_name), self._csi_nodes.get(node_name)
-        made = provisioned_volume(
-            wanted,
+        volume = provisioned_volume(
+            plain_claim,
             _plain(storage_class),
             None if node is None else _plain(node),
             None if csi_node is None else _plain(csi_node),
         )
-        if made is not None:
-            made["metadata"]["name"] = f"pvc-{claim.namespace}-{claim.name}"
-            self._bind(claim, msgspec.convert(made, PersistentVolume))
+        if volume is not None:
+            volume["metadata"]["name"] = f"pvc-{claim.namespace}-{claim.name}"
+            self._bind(claim, msgspec.convert(volume, PersistentVolume))
 
     def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         reference = ObjectReference(
@@ -212,19 +213,19 @@ def templates_in(objects: Iterable[KubeObject]) -> dict[str, ResourceClaimTempla
     return {obj.key: obj for obj in objects if isinstance(obj, ResourceClaimTemplate)}
 
 
-def made_for(pod: Pod, templates: Templates) -> tuple[Pod, list[ResourceClaim]]:
+def claims_made_for(pod: Pod, templates: Templates) -> tuple[Pod, list[ResourceClaim]]:
     """The claims that are made from templates for a pod, and the pod with their names in its status.
 
     Where a template is missing nothing is made, and the pod waits for it.
     """
     statuses, claims = list(pod.status.resource_claim_statuses), []
-    known = {status.name for status in statuses}
+    names = {status.name for status in statuses}
     for entry in pod.spec.resource_claims:
         template = templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}")
-        if entry.name in known or entry.resource_claim_template_name is None or template is None:
+        if entry.name in names or entry.resource_claim_template_name is None or template is None:
             continue
-        made = resource_claim(msgspec.to_builtins(pod), msgspec.to_builtins(entry), msgspec.to_builtins(template))
-        claim, name = msgspec.convert(made, ResourceClaim), f"{pod.name}-{entry.name}"
+        plain = resource_claim(msgspec.to_builtins(pod), msgspec.to_builtins(entry), msgspec.to_builtins(template))
+        claim, name = msgspec.convert(plain, ResourceClaim), f"{pod.name}-{entry.name}"
         meta = replace(
             claim.metadata, name=name, generate_name="", namespace=pod.namespace, uid=f"claim/{pod.uid}/{entry.name}"
         )
@@ -239,17 +240,17 @@ class DeviceClaims:
     """ResourceClaims; `notify` gets every change of one."""
 
     def __init__(self, objects: Iterable[KubeObject], notify: Notify) -> None:
-        given = list(objects)
+        objects = list(objects)
         self._notify = notify
-        self._templates = templates_in(given)
-        self._claims = {obj.key: obj for obj in given if isinstance(obj, ResourceClaim)}
+        self._templates = templates_in(objects)
+        self._claims = {obj.key: obj for obj in objects if isinstance(obj, ResourceClaim)}
         self._extended: dict[str, str] = {}
         """By uid of a pod: the name of the claim that was made for its extended resources."""
         self._version = 0
 
     def pod_created(self, pod: Pod) -> Pod:
         """The pod, with the claims that were made for it."""
-        pod, claims = made_for(pod, self._templates)
+        pod, claims = claims_made_for(pod, self._templates)
         for claim in claims:
             self.store(claim)
         return pod
@@ -283,10 +284,8 @@ class DeviceClaims:
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
         """Claims that the pod names, that were made for it from templates, and the one for its extended resources."""
-        named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
-        made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
-        names = [*named, *made, self._extended.pop(pod.uid, None)]
-        keys = dict.fromkeys(f"{pod.namespace}/{name}" for name in names if name is not None)
+        names = dict.fromkeys((*resource_claim_names(pod), self._extended.pop(pod.uid, "")))
+        keys = (f"{pod.namespace}/{name}" for name in names)
         return [self._claims[key] for key in keys if key in self._claims]
 
     def store(self, claim: ResourceClaim) -> ResourceClaim:
@@ -316,10 +315,7 @@ def release_claims(pod: Pod, state: ClusterState) -> None:
 def claims_of(pod: Pod, state: ClusterState) -> tuple[ResourceClaim | None, list[ResourceClaim]]:
     """The claim for the pod's extended resources, if one was made; and all others that it has."""
     ledger = state.companion(ClusterDevices).ledger
-    named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
-    made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
-    names = dict.fromkeys(name for name in (*named, *made) if name is not None)
-    claims = [ledger.claim(name, pod.namespace) for name in names]
+    claims = [ledger.claim(name, pod.namespace) for name in resource_claim_names(pod)]
     return ledger.extended_claim_of(pod), [claim for claim in claims if claim is not None]
 
 
@@ -333,11 +329,11 @@ def settle_claims(decision: Decision, state: ClusterState) -> None:
         allocation = attempt.allocations.get(index)
         if attempt.is_reserved(claim) or (allocation is None and claim.status.allocation is None):
             continue
-        written = apply_to_claim(ReserveClaim(claim, attempt.consumers[index], allocation, now=""), claim)
+        bound = apply_to_claim(ReserveClaim(claim, attempt.consumers[index], allocation, now=""), claim)
         if claim.name == IN_MEMORY_NAME:
-            meta = replace(written.metadata, name=f"{decision.pod.name}-extended-resources")
-            written = replace(written, metadata=meta)
-        state.apply(with_devices_ready(written))
+            meta = replace(bound.metadata, name=f"{decision.pod.name}-extended-resources")
+            bound = replace(bound, metadata=meta)
+        state.apply(with_devices_ready(bound))
         ledger.refresh()
         if allocation is not None:
             ledger.release(claim)

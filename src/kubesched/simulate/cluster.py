@@ -27,7 +27,7 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.attempt.scheduling_cycle import Reserving
-from kubesched.simulate.claims import made_for, release_claims, templates_in
+from kubesched.simulate.claims import claims_made_for, release_claims, templates_in
 from kubesched.simulate.kinds import WORKLOADS, PodWorkload
 from kubesched.simulate.workloads import as_owner, expand
 from kubesched.state.cluster import ClusterState
@@ -101,10 +101,10 @@ class ClusterModel:
         budget: Budget | None = None,
     ) -> ClusterModel:
         """The cluster once controllers have made the pods that workloads lack; those are pending."""
-        given = tuple(objects)
-        expansion = expand(given, job_groups=configuration.features.job_groups, release=configuration.features.release)
+        existing, features = tuple(objects), configuration.features
+        expansion = expand(existing, job_groups=features.job_groups, release=features.release)
         pods = [pod for series in expansion.series for pod in series.pods]
-        made = cls(
+        model = cls(
             [*expansion.objects, *pods],
             configuration,
             seed=seed,
@@ -113,9 +113,9 @@ class ClusterModel:
             draw=draw,
             budget=budget,
         )
-        made.workloads = {(type(obj), obj.key): obj for obj in given if isinstance(obj, PodWorkload)}
-        made.given, made._has_missing_pods = given, True
-        return made
+        model.workloads = {(type(obj), obj.key): obj for obj in existing if isinstance(obj, PodWorkload)}
+        model.given, model._has_missing_pods = existing, True
+        return model
 
     @classmethod
     def of_scheduler(
@@ -127,9 +127,9 @@ class ClusterModel:
     ) -> ClusterModel:
         """The cluster of a scheduler at work, with an engine and plugins of its own: asking draws no random numbers
         of the scheduler. Extenders are not asked, so the resources that they manage are left out."""
-        made = cls((), ignoring_managed_resources(configuration), plugins=plugins, state=state)
-        made.pods = pods
-        return made
+        model = cls((), ignoring_managed_resources(configuration), plugins=plugins, state=state)
+        model.pods = pods
+        return model
 
     def copy(self, objects: Iterable[KubeObject]) -> ClusterModel:
         """A model of its own, of what `objects` said earlier: another thread may have it."""
@@ -142,10 +142,10 @@ class ClusterModel:
         if self._has_missing_pods:
             return self.given
         nodes = (node for node in self.state.nodes.nodes if node is not None)
-        others = (
+        other_objects = (
             obj for obj in self.state.objects if (WORKLOADS.get(type(obj).__name__), obj.key) not in self.workloads
         )
-        return (*nodes, *others, *self.workloads.values(), *map(self._as_counted, self.pods.values()))
+        return (*nodes, *other_objects, *self.workloads.values(), *map(self._as_counted, self.pods.values()))
 
     def _as_counted(self, pod: Pod) -> Pod:
         placed = self.state.placed(pod)
@@ -206,21 +206,19 @@ class ClusterModel:
 
     def _handle(self, change: Change[KubeObject]) -> None:
         obj, is_gone = change.obj, change.new is None
-        known: dict[str, Any] | None = None
+        by_key: dict[str, Any] = {}
         if isinstance(obj, Pod):
-            known = self.pods
+            by_key = self.pods
         elif isinstance(obj, ResourceClaimTemplate):
-            known = self.templates
+            by_key = self.templates
         if isinstance(change.old, Pod) and not change.old.spec.node_name:
             self.state.groups.gone(change.old)
         if is_gone:
             self.state.delete(obj)
-            if known is not None:
-                known.pop(obj.key, None)
+            by_key.pop(obj.key, None)
             return
         self.state.apply(obj)
-        if known is not None:
-            known[obj.key] = obj
+        by_key[obj.key] = obj
         if isinstance(obj, Pod) and not obj.spec.node_name and not obj.is_finished:
             self._pending_pod_changed(obj)
 
@@ -236,7 +234,7 @@ class ClusterModel:
 
     def with_claims(self, pod: Pod) -> Pod:
         """The pod as it is once the claims of its templates have been made."""
-        pod, claims = made_for(pod, self.templates)
+        pod, claims = claims_made_for(pod, self.templates)
         for claim in claims:
             self.state.apply(claim)
         return pod

@@ -17,24 +17,24 @@ Say = Callable[[str], None]
 
 
 def sources_of(paths: Iterable[str], say: Say) -> list[str]:
-    found: dict[str, None] = {}
+    sources: dict[str, None] = {}
     for path in paths:
         directory = Path(path)
         if path in ("-", "") or not directory.is_dir():
-            found[path] = None
+            sources[path] = None
             continue
         files = [str(file) for file in files_below(directory) if file.is_file()]
         if not files:
             say(f"{path}: no manifests in this directory (looked for {', '.join(SUFFIXES)})")
-        found.update(dict.fromkeys(files))
-    return list(found)
+        sources.update(dict.fromkeys(files))
+    return list(sources)
 
 
 def files_below(directory: Path) -> list[Path]:
     """All that may hold manifests, but for what is hidden: in the volume of a ConfigMap every file is there twice, once
     by its name and once in a hidden folder."""
-    found = (file for file in directory.rglob("*") if file.suffix in SUFFIXES)
-    return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(directory).parts))
+    files = (file for file in directory.rglob("*") if file.suffix in SUFFIXES)
+    return sorted(file for file in files if not any(part.startswith(".") for part in file.relative_to(directory).parts))
 
 
 def bytes_of(source: str, say: Say) -> bytes | None:

@@ -170,13 +170,13 @@ def kind_of(api_version: Any, kind: Any, *, workloads: bool = False) -> ReadAs |
 
 @lru_cache
 def _kind_of(api_version: str, kind: str, workloads: bool) -> ReadAs | Mistake | None:
-    found = (workloads and _WORKLOADS.get(kind)) or _KINDS.get(kind)
-    if not found:
+    read_as = (workloads and _WORKLOADS.get(kind)) or _KINDS.get(kind)
+    if not read_as:
         return None
-    versions = VERSIONS_BY_SERVER.get(found.resource, (found.resource,))
+    versions = VERSIONS_BY_SERVER.get(read_as.resource, (read_as.resource,))
     for resource in versions:
         if resource.api_version == api_version:
-            return found._replace(resource=resource)
+            return read_as._replace(resource=resource)
     if not _is_of_kubernetes(api_version):
         return None
     served = versions[0].api_version
@@ -290,8 +290,8 @@ def _definition(content: dict[str, Any]) -> _DefinitionSpec | None:
 
 
 def _with_namespace(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
-    others = {field: value for field, value in metadata.items() if field != "namespace"}
-    return {**others, "namespace": namespace} if namespace else others
+    other_fields = {field: value for field, value in metadata.items() if field != "namespace"}
+    return {**other_fields, "namespace": namespace} if namespace else other_fields
 
 
 def _plural_and_group(resource: str) -> tuple[str, str]:

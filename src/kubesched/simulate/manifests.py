@@ -190,12 +190,12 @@ class _Reading:
     def _admit_all(self) -> Iterator[_Place]:
         """The places of the objects that were added, in the order of the files."""
         records: dict[int, KubeObject] = {}
-        first = [i for i, entry in enumerate(self._entries) if entry.read_as.record in (PriorityClass, StorageClass)]
-        for i in first:
+        classes = [i for i, entry in enumerate(self._entries) if entry.read_as.record in (PriorityClass, StorageClass)]
+        for i in classes:
             self._admit(i, Admission(Classes(records.values())), records)
         admission = Admission(Classes(records.values()))
         for i, entry in enumerate(self._entries):
-            if i not in records and i not in first:
+            if i not in records and i not in classes:
                 self._admit(i, admission, records)
             if i in records:
                 self._objects.append(records[i])
@@ -297,9 +297,9 @@ class _Reading:
         elif isinstance(read_as, Mistake):
             self._complain(place, value, [read_as])
         else:
-            self._known(place, read_as, {**value, "apiVersion": api_version, "kind": kind})
+            self._object(place, read_as, {**value, "apiVersion": api_version, "kind": kind})
 
-    def _known(self, place: _Place, read_as: ReadAs, obj: Object) -> None:
+    def _object(self, place: _Place, read_as: ReadAs, obj: Object) -> None:
         metadata = obj.get("metadata") or {}
         if not isinstance(metadata, dict):
             self._complain(place, obj, [Mistake("metadata", f"expected a mapping, got {described(metadata)}")])
@@ -315,14 +315,14 @@ class _Reading:
 
     def _with_name(self, read_as: ReadAs, metadata: Object) -> Object:
         """The metadata with the name and the namespace that a server would give."""
-        named = dict(metadata)
+        completed = dict(metadata)
         if read_as.resource.namespaced:
-            named["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
+            completed["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
         elif isinstance(metadata.get("namespace"), str):
-            named.pop("namespace", None)  # kubectl ignores it, too
+            completed.pop("namespace", None)  # kubectl ignores it, too
         if not metadata.get("name") and metadata.get("generateName"):
-            named["name"] = f"{metadata['generateName']}{len(self._entries):05}"
-        return named
+            completed["name"] = f"{metadata['generateName']}{len(self._entries):05}"
+        return completed
 
     def _read_others(self) -> None:
         """Objects of custom resources that plugins wait for; and which of the rest are of no known kind."""

@@ -65,10 +65,10 @@ class UtilisationMeter:
         zones = [table.node(row).metadata.labels.get(ZONE, NO_ZONE) for row in rows.tolist()]
         zone_names = sorted(set(zones))
         number = {zone: i for i, zone in enumerate(zone_names)}
-        first = ("cpu", "memory")
+        always = ("cpu", "memory")
         self._rows = rows
         self._resources = {
-            name: i for name, i in table.resources.items() if name in first or table.allocatable[i, rows].any()
+            name: i for name, i in table.resources.items() if name in always or table.allocatable[i, rows].any()
         }
         devices = self._devices.offered(names)
         resources = [*self._resources, *devices]
@@ -82,7 +82,7 @@ class UtilisationMeter:
             _Group(resources, np.arange(len(rows)), names, zones, offered),
         ]
         for old, new in zip(self._groups, groups):
-            new.continues(old)
+            new.continue_from(old)
         self._groups = groups
 
     def _load(self) -> Float:
@@ -114,7 +114,7 @@ class _Devices:
         self._read_at, self._used = -1, {}
         self._node_of = {
             (spec.driver, spec.pool.name, device.name): spec.node_name
-            for spec in (each.spec for each in self._objects.all(ResourceSlice))
+            for spec in (slice_.spec for slice_ in self._objects.all(ResourceSlice))
             if spec.node_name
             for device in spec.devices
         }
@@ -163,22 +163,22 @@ class _Group:
         self._offered_area: Float = np.zeros_like(self._offered)
         self._passed = 0.0
 
-    def continues(self, old: _Group) -> None:
+    def continue_from(self, earlier: _Group) -> None:
         """Take over what was measured so far of the same members and resources."""
-        self._passed = old._passed
-        member, resource = ({name: i for i, name in enumerate(names)} for names in (old.names, old.resources))
-        here = [(i, member[name]) for i, name in enumerate(self.names) if name in member]
-        if not here:
+        self._passed = earlier._passed
+        member, resource = ({name: i for i, name in enumerate(names)} for names in (earlier.names, earlier.resources))
+        shared_members = [(i, member[name]) for i, name in enumerate(self.names) if name in member]
+        if not shared_members:
             return
-        new_columns, old_columns = map(list, zip(*here))
+        new_columns, old_columns = map(list, zip(*shared_members))
         for i, name in enumerate(self.resources):
             if name in resource:
-                for mine, theirs in (
-                    (self._peak, old._peak),
-                    (self._area, old._area),
-                    (self._offered_area, old._offered_area),
+                for own_sums, earlier_sums in (
+                    (self._peak, earlier._peak),
+                    (self._area, earlier._area),
+                    (self._offered_area, earlier._offered_area),
                 ):
-                    mine[i, new_columns] = theirs[resource[name], old_columns]
+                    own_sums[i, new_columns] = earlier_sums[resource[name], old_columns]
 
     def summed(self, amounts: Float) -> Float:
         """Amounts per node, summed per member."""

@@ -92,7 +92,7 @@ def nodes_meant(nodes: Iterable[Node], text: str) -> set[str]:
 
 def label_of(node: Node, key: str) -> str | None:
     """The value of a label, which may be named by a short key; None if the node does not have it."""
-    return next((found for each in (key, *SHORT.get(key, ())) if (found := node.metadata.labels.get(each))), None)
+    return next((value for label in (key, *SHORT.get(key, ())) if (value := node.metadata.labels.get(label))), None)
 
 
 def whats_wrong(nodes: Collection[Node], text: str) -> str:
@@ -102,7 +102,7 @@ def whats_wrong(nodes: Collection[Node], text: str) -> str:
         near = difflib.get_close_matches(text, [node.name for node in nodes], n=1)
         return f"there is no such node{f'; did you mean {near[0]}?' if near else ''}"
     keys = (key, *SHORT.get(key, ()))
-    key = next((each for each in keys if any(each in node.metadata.labels for node in nodes)), key)
+    key = next((label for label in keys if any(label in node.metadata.labels for node in nodes)), key)
     values = sorted({node.metadata.labels[key] for node in nodes if key in node.metadata.labels})
     if values:
         some = ", ".join(values[:_SHOWN]) + (", ..." if len(values) > _SHOWN else "")
@@ -166,6 +166,6 @@ def one_more(state: ClusterState, model: Node, number: int = 1) -> Iterator[Kube
     """A new node like the model, empty but for its daemons; with what drivers say about it."""
     row = state.nodes.row_of[model.name]
     pods = (placed.pod for placed in state.pods.pods_on(row))
-    known = (*state.objects.all(CSINode), *state.objects.all(ResourceSlice), *pods)
-    belongings = [obj for obj in known if belongs_to(obj, model.name)]
+    objects = (*state.objects.all(CSINode), *state.objects.all(ResourceSlice), *pods)
+    belongings = [obj for obj in objects if belongs_to(obj, model.name)]
     return new_node(model, f"{model.name}-new-{number}", belongings)

@@ -91,7 +91,7 @@ def preemption_of(decision: Decision, state: ClusterState) -> PreemptionProposal
     candidates = (
         (candidate.cost, state.nodes.names[candidate.row], candidate) for candidate in details.run.candidates()
     )
-    others = [candidate for _, _, candidate in nsmallest(MOST_OTHERS + 1, candidates, key=lambda found: found[:2])]
+    others = [candidate for _, _, candidate in nsmallest(MOST_OTHERS + 1, candidates, key=lambda ranked: ranked[:2])]
     return PreemptionProposal(
         chosen=chosen,
         others=tuple(reader.eviction(candidate) for candidate in others if candidate.row != details.best[0]),
@@ -136,8 +136,8 @@ class _Reader:
         nodes: dict[str, list[str]] = {}
         for status, rows in run.failures:
             nodes.setdefault(status.message, []).extend(self._names[row] for row in rows.tolist())
-        tried = set(run.potential.tolist())
-        untried = [self._names[row] for row in range(self._size) if self._live[row] and row not in tried]
+        potential = set(run.potential.tolist())
+        untried = [self._names[row] for row in range(self._size) if self._live[row] and row not in potential]
         if untried:
             nodes.setdefault(NOT_HELPFUL, []).extend(untried)
         return tuple(NoHelp(reason, tuple(sorted(names))) for reason, names in nodes.items())
@@ -188,10 +188,10 @@ def by_outcome(
     outcomes: Iterable[PodPlacement | UnplacedPod],
 ) -> tuple[tuple[PodPlacement, ...], tuple[UnplacedPod, ...]]:
     """Those that found a node, and those that did not, each in their order."""
-    known = list(outcomes)
+    all_outcomes = list(outcomes)
     return (
-        tuple(each for each in known if isinstance(each, PodPlacement)),
-        tuple(each for each in known if isinstance(each, UnplacedPod)),
+        tuple(outcome for outcome in all_outcomes if isinstance(outcome, PodPlacement)),
+        tuple(outcome for outcome in all_outcomes if isinstance(outcome, UnplacedPod)),
     )
 
 
@@ -315,7 +315,7 @@ def own_claims(pod: Pod, state: ClusterState) -> dict[str, PersistentVolumeClaim
 
 def with_claims_anew(copy: Pod, own: Mapping[str, PersistentVolumeClaim]) -> tuple[Pod, list[PersistentVolumeClaim]]:
     """The copy with claims of its own, which have no volumes yet."""
-    made = {
+    claims = {
         volume: replace(
             claim,
             metadata=ObjectMeta(name=f"{volume}-{copy.name}", namespace=copy.namespace, uid=f"{volume}/{copy.uid}"),
@@ -325,12 +325,12 @@ def with_claims_anew(copy: Pod, own: Mapping[str, PersistentVolumeClaim]) -> tup
         for volume, claim in own.items()
     }
     volumes = tuple(
-        replace(volume, persistent_volume_claim=PersistentVolumeClaimSource(claim_name=made[volume.name].name))
-        if volume.name in made
+        replace(volume, persistent_volume_claim=PersistentVolumeClaimSource(claim_name=claims[volume.name].name))
+        if volume.name in claims
         else volume
         for volume in copy.spec.volumes
     )
-    return replace(copy, spec=replace(copy.spec, volumes=volumes)), list(made.values())
+    return replace(copy, spec=replace(copy.spec, volumes=volumes)), list(claims.values())
 
 
 def capacity(
@@ -368,5 +368,5 @@ def capacity(
     zones: Counter[str] = Counter()
     for node, count in on.items():
         zones[table.node(table.row_of[node]).metadata.labels.get(ZONE, NO_ZONE)] += count
-    by_node = dict(sorted(on.items(), key=lambda taken: (-taken[1], taken[0])))
+    by_node = dict(sorted(on.items(), key=lambda item: (-item[1], item[0])))
     return CapacityAnswer(model.key, table.live_count, on.total(), stopped_by, dict(sorted(zones.items())), by_node)

@@ -222,7 +222,7 @@ def compare(policies: Sequence[str], reports: Sequence[SimulationReport]) -> Com
     names = list(dict.fromkeys(pod for nodes in placed for pod in nodes))
     differences = []
     for pod in names:
-        nodes = tuple(each.get(pod, "") for each in placed)
+        nodes = tuple(nodes_of_pod.get(pod, "") for nodes_of_pod in placed)
         if len(set(nodes)) > 1:
             differences.append(PlacementDifference(pod, nodes))
     return Comparison(tuple(policies), tuple(map(figures_of, reports)), tuple(differences), len(names))
@@ -261,13 +261,13 @@ _FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 }
 
 
-def figures_in_words(found: Comparison) -> Iterator[tuple[str, list[str]]]:
+def figures_in_words(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
     """The name of each figure, and what it is under each policy."""
     for key, (title, shown) in _FIGURES.items():
-        yield title, [shown(getattr(figures, key)) for figures in found.figures]
+        yield title, [shown(getattr(figures, key)) for figures in comparison.figures]
     for title, shares in (
-        ("requested, mean", [figures.mean for figures in found.figures]),
-        ("deviation between nodes", [figures.spread for figures in found.figures]),
+        ("requested, mean", [figures.mean for figures in comparison.figures]),
+        ("deviation between nodes", [figures.spread for figures in comparison.figures]),
     ):
         for name in shares[0]:
             yield f"{title_of(name)}, {title}", [f"{share.get(name, 0.0):.1%}" for share in shares]

@@ -5,7 +5,7 @@ surge: one more node ──► it is up ──► cordon an old one ──► ev
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +28,7 @@ RETRY = 5.0
 
 
 class BudgetTracker:
-    """All budgets, and the pods that are up. Of those that were there at first, all are wanted."""
+    """All budgets, and the pods that are up. All pods that were there at first have to be there."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget], pods: Iterable[Pod]) -> None:
         """`pods` are all that should be there, those that wait included."""
@@ -37,16 +37,15 @@ class BudgetTracker:
             selector = compile_selector(budget.spec.selector)
             if not selector.nothing:
                 self._guards.setdefault(budget.namespace, []).append((budget, selector))
-        wanted: dict[str, int] = {}
-        self.up: dict[str, int] = {}
+        guarded: Counter[str] = Counter()
+        self.up: Counter[str] = Counter()
         """By budget: how many of its pods are up."""
         for pod in pods:
-            for budget in self.guarding(pod):
-                wanted[budget.key] = wanted.get(budget.key, 0) + 1
-                if pod.spec.node_name:
-                    self.up[budget.key] = self.up.get(budget.key, 0) + 1
+            keys = [budget.key for budget in self.guarding(pod)]
+            guarded.update(keys)
+            self.up.update(keys if pod.spec.node_name else ())
         self.wanted = {
-            budget.key: _needed(budget, wanted.get(budget.key, 0), self.up.get(budget.key, 0))
+            budget.key: _needed(budget, guarded[budget.key], self.up[budget.key])
             for guards in self._guards.values()
             for budget, _ in guards
         }
@@ -58,15 +57,15 @@ class BudgetTracker:
 
     def comes_up(self, pod: Pod) -> None:
         for budget in self.guarding(pod):
-            self.up[budget.key] = self.up.get(budget.key, 0) + 1
+            self.up[budget.key] += 1
 
     def goes_down(self, pod: Pod) -> None:
         for budget in self.guarding(pod):
-            self.up[budget.key] = self.up.get(budget.key, 0) - 1
+            self.up[budget.key] -= 1
 
     def allowed(self, budget: str) -> int:
         """How many of its pods may go now."""
-        return max(0, self.up.get(budget, 0) - self.wanted[budget])
+        return max(0, self.up[budget] - self.wanted[budget])
 
     def forbid(self, pod: Pod) -> list[str]:
         """The budgets that forbid to evict the pod now."""
@@ -195,8 +194,8 @@ class RollingUpgrade:
         return name
 
     def _belongings(self, node: str) -> list[KubeObject]:
-        others: list[KubeObject] = [*self._simulation.objects(CSINode), *self._simulation.objects(ResourceSlice)]
-        return [obj for obj in (*others, *self._on[node].values()) if belongs_to(obj, node)]
+        of_drivers = (*self._simulation.objects(CSINode), *self._simulation.objects(ResourceSlice))
+        return [obj for obj in (*of_drivers, *self._on[node].values()) if belongs_to(obj, node)]
 
     def _cordon(self, old: str) -> None:
         node = self._nodes[old]
@@ -207,13 +206,13 @@ class RollingUpgrade:
         now, in_time = self._simulation.now, self._simulation.now - began < self.pace.drain_timeout
         waits = False
         for pod in [pod for pod in self._on[old].values() if leaves(pod)]:
-            broken = self._budgets.forbid(pod)
-            if broken and in_time:
+            forbidding = self._budgets.forbid(pod)
+            if forbidding and in_time:
                 waits = True
-                waited_for += [budget for budget in broken if budget not in waited_for]
+                waited_for += [budget for budget in forbidding if budget not in waited_for]
                 continue
-            if broken:
-                self.forced.append(Forced(now, pod.key, old, tuple(broken)))
+            if forbidding:
+                self.forced.append(Forced(now, pod.key, old, tuple(forbidding)))
             self._simulation.evict(pod)
         if waits:
             self._later(RETRY, partial(self._drain, old, began, waited_for))

@@ -97,7 +97,7 @@ class Simulation:
         self._entries = 0
         self._stories: dict[str, PodStory] = {}
         """By uid, as a name may come again."""
-        self._first: dict[str, str] = {}
+        self._original_names: dict[str, str] = {}
         """By uid of a pod that was made anew: the name of the one that was there at first."""
         self._preemptions: list[Preempted] = []
         self._tried_at: dict[str, int] = {}
@@ -148,15 +148,15 @@ class Simulation:
 
     def _begin(self, series: PodSeries) -> None:
         self._expected += len(series.pods)
-        first, rest = series.pods[: series.at_once], deque(series.pods[series.at_once :])
-        for pod in series.pods if rest else ():
-            self._next_in_series[pod.uid] = (series.after, rest)
-        for pod in first:
+        initial, later = series.pods[: series.at_once], deque(series.pods[series.at_once :])
+        for pod in series.pods if later else ():
+            self._next_in_series[pod.uid] = (series.after, later)
+        for pod in initial:
             self.plan(arrival_of(pod), partial(self._arrive, pod))
 
     def _arrive(self, pod: Pod) -> None:
-        first = self._first.get(pod.uid, "")
-        self._stories[pod.uid] = PodStory(pod.key, pod.priority, self.now, replaces=first)
+        original_name = self._original_names.get(pod.uid, "")
+        self._stories[pod.uid] = PodStory(pod.key, pod.priority, self.now, replaces=original_name)
         self._world.create_pod(pod)
 
     def _bound(self, pod: Pod) -> None:
@@ -176,19 +176,19 @@ class Simulation:
             self.plan(self.now + duration, partial(self._finish, pod))
 
     def _finish(self, pod: Pod) -> None:
-        known = self._world.pods.get(pod.key)
-        if known is None or known.uid != pod.uid:
+        stored = self._world.pods.get(pod.key)
+        if stored is None or stored.uid != pod.uid:
             return  # evicted before its time
-        self._world.remove(known)
-        self._gone(known)
+        self._world.remove(stored)
+        self._gone(stored)
         if pod.uid in self._stories:
             self._stories[pod.uid].finished = self.now
         self._bring_next(pod, after="finished")
 
     def _bring_next(self, pod: Pod, *, after: str) -> None:
-        when, rest = self._next_in_series.get(pod.uid, ("", None))
-        if when == after and rest:
-            following = rest.popleft()
+        when, later = self._next_in_series.get(pod.uid, ("", None))
+        if when == after and later:
+            following = later.popleft()
             self.plan(max(self.now, arrival_of(following)), partial(self._arrive, following))
 
     def _gone(self, pod: Pod) -> None:
@@ -210,13 +210,13 @@ class Simulation:
         meta = msgspec.structs.replace(pod.metadata, name=name, uid=f"{pod.uid}/{count}", deletion_timestamp="")
         spec = msgspec.structs.replace(pod.spec, node_name="")
         status = PodStatus(nominated_node_name=nominated)
-        again = Pod(api_version="v1", kind="Pod", metadata=meta, spec=spec, status=status)
+        replacement = Pod(api_version="v1", kind="Pod", metadata=meta, spec=spec, status=status)
         if self._next_in_series.get(pod.uid, ("",))[0] == "finished":
-            self._next_in_series[again.uid] = self._next_in_series[pod.uid]
-        self._first[again.uid] = self._first.get(pod.uid, pod.key)
+            self._next_in_series[replacement.uid] = self._next_in_series[pod.uid]
+        self._original_names[replacement.uid] = self._original_names.get(pod.uid, pod.key)
         self._expected += 1
-        self.plan(self.now, partial(self._arrive, again))
-        return again
+        self.plan(self.now, partial(self._arrive, replacement))
+        return replacement
 
     # -- what an operation does ---------------------------------------------------------------------------------------
 
@@ -268,8 +268,8 @@ class Simulation:
                 if not attempts:
                     return
             before = self._world.changes
-            for each in attempts:
-                self._carry_out(each)
+            for pod_attempt in attempts:
+                self._carry_out(pod_attempt)
             if isinstance(attempt, GroupAttempt):
                 run_now(scheduler.finish(attempt))
             self._happen()
@@ -367,8 +367,8 @@ class Simulation:
         by_name = {}
         for pod in self._world.pods.values():
             story = self._stories.get(pod.uid)
-            waits = story is not None and not pod.spec.node_name
-            by_name[self._first.get(pod.uid, pod.key)] = (pod, story.message if story is not None and waits else "")
+            reason = "" if story is None or pod.spec.node_name else story.message
+            by_name[self._original_names.get(pod.uid, pod.key)] = pod, reason
         return by_name
 
     def objects_at_the_end(self) -> tuple[KubeObject, ...]:
@@ -376,7 +376,7 @@ class Simulation:
         return self._world.everything()
 
     def _not_created(self) -> int:
-        return sum(map(len, {id(rest): rest for _, rest in self._next_in_series.values()}.values()))
+        return sum(map(len, {id(later): later for _, later in self._next_in_series.values()}.values()))
 
     def _explain_the_untried(self) -> None:
         """Pods that wait without ever having been tried."""

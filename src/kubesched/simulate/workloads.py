@@ -68,9 +68,9 @@ def expand(objects: Iterable[KubeObject], *, job_groups: bool = False, release: 
 
     With `job_groups`, Jobs make groups of their pods as the Job controller of the release does.
     """
-    given = list(objects)
-    expander = _Expander(given, release if job_groups else None)
-    for obj in given:
+    all_objects = list(objects)
+    expander = _Expander(all_objects, release if job_groups else None)
+    for obj in all_objects:
         expander.take(obj)
     return Expansion(tuple(expander.objects), tuple(expander.in_order()))
 
@@ -90,16 +90,16 @@ _OWNERS: dict[type[PodWorkload], type[api.ReplicaSet] | type[api.StatefulSet]] =
 
 
 class _Expander:
-    def __init__(self, given: Sequence[KubeObject], job_groups: Release | None) -> None:
+    def __init__(self, objects: Sequence[KubeObject], job_groups: Release | None) -> None:
         self.objects: list[KubeObject] = []
-        self._groups = job_groups_among(given, self.objects.append, job_groups) if job_groups is not None else None
+        self._groups = job_groups_among(objects, self.objects.append, job_groups) if job_groups is not None else None
         self.series: list[PodSeries] = []
         self._made_after: dict[str, list[Pod]] = {}
         """Pods of StatefulSets that come once another, by its key, has its node."""
-        self._nodes = [obj for obj in given if isinstance(obj, Node)]
-        self._names = {obj.key for obj in given if isinstance(obj, Pod | PersistentVolumeClaim)}
+        self._nodes = [obj for obj in objects if isinstance(obj, Node)]
+        self._names = {obj.key for obj in objects if isinstance(obj, Pod | PersistentVolumeClaim)}
         self._owned: dict[tuple[str, str, str], list[KubeObject]] = {}
-        for obj in given:
+        for obj in objects:
             owner = obj.metadata.controller if isinstance(obj, Pod | ReplicaSet) else None
             if owner is not None and not (isinstance(obj, Pod) and obj.is_finished):
                 self._owned.setdefault((obj.namespace, owner.kind, owner.name), []).append(obj)
@@ -114,8 +114,8 @@ class _Expander:
             case Deployment():
                 if not self._owned_by(obj):
                     replicas = 1 if obj.spec.replicas is None else obj.spec.replicas
-                    made = _record(new_replica_set(_plain(obj), replicas, {}), ReplicaSet, obj.namespace)
-                    self._replica_set(made)
+                    replica_set = _record(new_replica_set(_plain(obj), replicas, {}), ReplicaSet, obj.namespace)
+                    self._replica_set(replica_set)
             case ReplicaSet():
                 self._replica_set(obj)
             case StatefulSet():
@@ -171,21 +171,21 @@ class _Expander:
         self.objects.append(owner)
 
     def _claim(self, claim: Object, namespace: str) -> None:
-        made = _record(claim, PersistentVolumeClaim, namespace)
-        if made.key not in self._names:
-            self._names.add(made.key)
-            self.objects.append(replace(made, metadata=replace(made.metadata, uid=f"claim/{made.key}")))
+        record = _record(claim, PersistentVolumeClaim, namespace)
+        if record.key not in self._names:
+            self._names.add(record.key)
+            self.objects.append(replace(record, metadata=replace(record.metadata, uid=f"claim/{record.key}")))
 
     def _daemon_pods(self, workload: DaemonSet) -> Iterator[Pod]:
         daemon_set = _plain(workload)
         eligible, revision_hash = Eligibility(daemon_set), hash_of(revision_data(daemon_set))
         model = _pod(DAEMON_SETS, daemon_set, daemon_pod(daemon_set, "", revision_hash))
         affinity = msgspec.to_builtins(model.spec.affinity)
-        taken = {target_of(msgspec.to_builtins(pod)) for pod in self._owned_by(workload)}
+        targets = {target_of(msgspec.to_builtins(pod)) for pod in self._owned_by(workload)}
         for node in self._nodes:
             name = f"{workload.name}-{node.name}"
             should_run, _ = eligible.of(node)
-            if should_run and node.name not in taken and f"{workload.namespace}/{name}" not in self._names:
+            if should_run and node.name not in targets and f"{workload.namespace}/{name}" not in self._names:
                 only_there = msgspec.convert(affinity_to(node.name, affinity), Affinity)
                 yield replace(_named(model, name), spec=replace(model.spec, affinity=only_there))
 
@@ -197,8 +197,8 @@ class _Expander:
         if at_once and missing > 0:
             indexes = (index_of(msgspec.to_builtins(pod)) for pod in active)
             group = self._groups.group_of(job, has_pods=bool(active)) if self._groups is not None else None
-            made = new_pods(job, indexes)
-            pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else with_group(pod, group)) for pod in made)
+            new = new_pods(job, indexes)
+            pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else with_group(pod, group)) for pod in new)
             if workload.spec.completion_mode != "Indexed":
                 pods = self._copies(next(pods), workload)
             self.series.append(PodSeries(tuple(islice(pods, missing)), max(at_once - len(active), 1), "finished"))
@@ -225,16 +225,16 @@ def _plain(workload: PodWorkload) -> Object:
     return plain
 
 
-def _record(made: Object, kind: type[T], namespace: str) -> T:
-    return msgspec.convert({**made, "metadata": {**made["metadata"], "namespace": namespace}}, kind)
+def _record(obj: Object, kind: type[T], namespace: str) -> T:
+    return msgspec.convert({**obj, "metadata": {**obj["metadata"], "namespace": namespace}}, kind)
 
 
-def _pod(resource: Resource, owner: Object, made: Object) -> Pod:
+def _pod(resource: Resource, owner: Object, obj: Object) -> Pod:
     """A pod that the owner controls. Where a server would complete the name, it is taken as it is."""
-    metadata = made["metadata"]
+    metadata = obj["metadata"]
     name = metadata.get("name") or metadata["generateName"].removesuffix("-")
     owned = {**metadata, "name": name, "generateName": "", "ownerReferences": [owner_reference(resource, owner)]}
-    pod = _record({**made, "apiVersion": "v1", "kind": "Pod", "metadata": owned}, Pod, owner["metadata"]["namespace"])
+    pod = _record({**obj, "apiVersion": "v1", "kind": "Pod", "metadata": owned}, Pod, owner["metadata"]["namespace"])
     return _named(pod, name)
 
 
@@ -267,37 +267,37 @@ def trace_mistakes(obj: KubeObject) -> list[Mistake]:
 
 
 def _mistakes(path: str, meta: ObjectMeta) -> list[Mistake]:
-    owned = []
+    mistakes = []
     for key in (ARRIVAL, DURATION):
         text = meta.annotations.get(key)
         if text is None:
             continue
         try:
             if Duration.parse(text) < 0:
-                owned.append(Mistake(f"{path}.{key}", f"must not be negative, got {text!r}"))
+                mistakes.append(Mistake(f"{path}.{key}", f"must not be negative, got {text!r}"))
         except ValueError as error:
-            owned.append(Mistake(f"{path}.{key}", str(error)))
-    return owned
+            mistakes.append(Mistake(f"{path}.{key}", str(error)))
+    return mistakes
 
 
-def job_groups_among(given: Iterable[KubeObject], add: Callable[[KubeObject], None], release: Release) -> JobGroups:
+def job_groups_among(objects: Iterable[KubeObject], add: Callable[[KubeObject], None], release: Release) -> JobGroups:
     """Those of all Jobs; `add` is called with what is made for one. What is there already keeps its size."""
-    known = [msgspec.to_builtins(obj) for obj in given if isinstance(obj, PodGroup | GroupWorkload)]
+    plain_objects = [msgspec.to_builtins(obj) for obj in objects if isinstance(obj, PodGroup | GroupWorkload)]
 
-    def named(namespace: str, name: str, name_in: Callable[[Object], str]) -> list[Object]:
-        return [obj for obj in known if obj["metadata"]["namespace"] == namespace and name_in(obj) == name]
+    def find(namespace: str, name: str, name_in: Callable[[Object], str]) -> list[Object]:
+        return [obj for obj in plain_objects if obj["metadata"]["namespace"] == namespace and name_in(obj) == name]
 
     def groups(workload: Object) -> list[Object]:
-        return named(workload["metadata"]["namespace"], workload["metadata"]["name"], workload_named_by)
+        return find(workload["metadata"]["namespace"], workload["metadata"]["name"], workload_named_by)
 
     def create(resource: Resource, job: Object, obj: Object) -> Object:
         namespace = job["metadata"]["namespace"]
         key = f"{namespace}/{obj['metadata']['name']}"
-        made = {**obj, "metadata": {**obj["metadata"], "namespace": namespace, "uid": f"{resource.kind}/{key}"}}
-        known.append(made)
-        add(msgspec.convert(made, GroupWorkload if resource is WORKLOADS else PodGroup))
-        return made
+        stored = {**obj, "metadata": {**obj["metadata"], "namespace": namespace, "uid": f"{resource.kind}/{key}"}}
+        plain_objects.append(stored)
+        add(msgspec.convert(stored, GroupWorkload if resource is WORKLOADS else PodGroup))
+        return stored
 
     return JobGroups(
-        release, lambda namespace, owner: named(namespace, owner, controller_of), groups, create, lambda *_: None
+        release, lambda namespace, owner: find(namespace, owner, controller_of), groups, create, lambda *_: None
     )

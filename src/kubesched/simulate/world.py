@@ -41,9 +41,9 @@ class World(ClusterClient):
         """Counts what may make a difference to pods that wait: pods that came to or left a node, volumes, claims."""
         self.on_bound: Callable[[Pod], None] = lambda pod: None
         self.on_evicted: Callable[[Pod], Pod | None] = lambda pod: None
-        given = list(objects)
+        all_objects = list(objects)
         # An API server lists by name, pods after what they stand on; the order decides between equals.
-        for obj in sorted(given, key=lambda obj: (isinstance(obj, Pod), obj.namespace, obj.name)):
+        for obj in sorted(all_objects, key=lambda obj: (isinstance(obj, Pod), obj.namespace, obj.name)):
             if isinstance(obj, Pod):
                 if obj.is_finished:
                     continue
@@ -51,8 +51,8 @@ class World(ClusterClient):
             elif not isinstance(obj, PersistentVolume | PersistentVolumeClaim | ResourceClaim):
                 self._others[_kind_of(obj), obj.key] = obj
             self._unseen.append(Change(new=obj))
-        self._claims = DeviceClaims(given, self._notify)
-        self._volumes = SimulatedVolumes(given, self._notify)
+        self._claims = DeviceClaims(all_objects, self._notify)
+        self._volumes = SimulatedVolumes(all_objects, self._notify)
         self._volumes.settle()
 
     def deliver(self, handle: Callable[[Change[KubeObject]], None]) -> None:
@@ -100,10 +100,10 @@ class World(ClusterClient):
         return _plain(self._find(kind, name, namespace))
 
     async def create(self, kind: str, obj: Json) -> Json:
-        made = _record(kind, obj)
-        if isinstance(made, ResourceClaim):
-            return _plain(self._claims.create(made))
-        return _plain(self._put(kind, None, made))
+        record = _record(kind, obj)
+        if isinstance(record, ResourceClaim):
+            return _plain(self._claims.create(record))
+        return _plain(self._put(kind, None, record))
 
     async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
         meta = obj["metadata"]
@@ -116,10 +116,10 @@ class World(ClusterClient):
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
         stored = self._find(kind, name, namespace)
-        meta, known = patch.get("metadata") or {}, stored.metadata
-        if meta.get("uid", known.uid) != known.uid:
+        meta, stored_meta = patch.get("metadata") or {}, stored.metadata
+        if meta.get("uid", stored_meta.uid) != stored_meta.uid:
             raise ClientError(CONFLICT, f"the {kind} {stored.key} has another uid")
-        if meta.get("resourceVersion", known.resource_version) != known.resource_version:
+        if meta.get("resourceVersion", stored_meta.resource_version) != stored_meta.resource_version:
             raise ClientError(CONFLICT, f"the {kind} {stored.key} has been modified")
         return _plain(self._put(kind, stored, _record(kind, apply_merge_patch(_plain(stored), patch))))
 
@@ -144,19 +144,19 @@ class World(ClusterClient):
 
     def _find(self, kind: str, name: str, namespace: str) -> KubeObject:
         key = f"{namespace}/{name}" if namespace else name
-        found: KubeObject | None
+        stored: KubeObject | None
         match kind:
             case "Pod":
-                found = self.pods.get(key)
+                stored = self.pods.get(key)
             case "ResourceClaim":
-                found = self._claims.find(key)
+                stored = self._claims.find(key)
             case "PersistentVolume" | "PersistentVolumeClaim":
-                found = self._volumes.find(kind, key)
+                stored = self._volumes.find(kind, key)
             case _:
-                found = self._others.get((kind if kind in KINDS else _resource_name(kind), key))
-        if found is None:
+                stored = self._others.get((kind if kind in KINDS else _resource_name(kind), key))
+        if stored is None:
             raise ClientError(NOT_FOUND, f'{kind} "{name}" not found')
-        return found
+        return stored
 
     def _put(self, kind: str, old: KubeObject | None, new: KubeObject) -> KubeObject:
         match new:
@@ -194,7 +194,7 @@ class World(ClusterClient):
         stored = self._stored(pod)
         status = stored.status
         if condition is not None:
-            others = tuple(old for old in status.conditions if old.type != condition.type)
+            others = tuple(other for other in status.conditions if other.type != condition.type)
             status = replace(status, conditions=(*others, condition))
         if nominated_node_name is not None:
             status = replace(status, nominated_node_name=nominated_node_name)

@@ -10,6 +10,7 @@ from kubesched.api.device_claims import ResourceClaim, ResourceClaimStatus
 from kubesched.api.pod import Pod
 from kubesched.framework.advice import ObjectEdit, RemedyKind, RemedyProposal
 from kubesched.plugins.shared.devices.answers import ClusterDevices
+from kubesched.plugins.shared.devices.ledger import resource_claim_names
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts
 
@@ -54,9 +55,7 @@ def delete_pods(pods: Iterable[Pod], state: ClusterState) -> tuple[ObjectEdit, .
         extended = ledger.extended_claim_of(pod)
         if extended is not None:
             edits.append(ObjectEdit(extended, lambda _: None))
-        names = [entry.resource_claim_name for entry in pod.spec.resource_claims]
-        names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
-        for name in dict.fromkeys(name for name in names if name is not None):
+        for name in resource_claim_names(pod):
             claim = ledger.claim(name, pod.namespace)
             if claim is not None and claim.is_reserved_for(pod.uid):
                 edits.append(ObjectEdit(claim, _release_by(pod)))

@@ -14,6 +14,7 @@ from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.plugins.shared.devices.answers import ClusterDevices
 from kubesched.plugins.shared.devices.extended_resources import extended_resources_of, is_served
+from kubesched.plugins.shared.devices.ledger import resource_claim_names
 from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for, waits_for_pods
 from kubesched.state.cluster import ClusterState
 
@@ -141,9 +142,7 @@ def _gave_back_devices(old: ResourceClaim | None, new: ResourceClaim) -> bool:
 
 def _claim_keys(pod: Pod, state: ClusterState) -> Iterator[str]:
     """The keys of the pod's claims, as far as they have a name yet. A pod with claims waits by itself."""
-    of_spec = (entry.resource_claim_name for entry in pod.spec.resource_claims)
-    of_status = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
-    return (f"{pod.namespace}/{name}" for name in (*of_spec, *of_status) if name is not None)
+    return (f"{pod.namespace}/{name}" for name in resource_claim_names(pod))
 
 
 def _claim_brought(

@@ -267,6 +267,13 @@ class Ledger:
                 del self._use[pool]
 
 
+def resource_claim_names(pod: Pod) -> list[str]:
+    """The claims that the pod names, and those that its status says were made for it, each once."""
+    of_spec = (entry.resource_claim_name for entry in pod.spec.resource_claims)
+    of_status = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
+    return list(dict.fromkeys(name for name in (*of_spec, *of_status) if name is not None))
+
+
 def identity_of(claim: ResourceClaim) -> str:
     """A claim that is made anew under the same name is another one."""
     return f"{claim.key} {claim.metadata.uid}"
