@@ -37,16 +37,16 @@ def _collect(node: SyntaxNode, domains: dict[str, str], names: set[str]) -> bool
             return True
         case Bind(name=name, value=value, body=body):
             domain = _domain(value, domains)
-            others = {variable: known for variable, known in domains.items() if variable != name}
+            other_domains = {variable: other for variable, other in domains.items() if variable != name}
             if domain is not None:
-                return _collect(body, {**others, name: domain}, names)
-            return _collect(value, domains, names) and _collect(body, others, names)
+                return _collect(body, {**other_domains, name: domain}, names)
+            return _collect(value, domains, names) and _collect(body, other_domains, names)
         case Fold(variables=variables):
             if not _collect(node.range, domains, names):
                 return False
-            others = {variable: known for variable, known in domains.items() if variable not in variables}
+            other_domains = {variable: other for variable, other in domains.items() if variable not in variables}
             parts = (part for part in (node.predicate, node.transform) if part is not None)
-            return all(_collect(part, others, names) for part in parts)
+            return all(_collect(part, other_domains, names) for part in parts)
     return all(_collect(part, domains, names) for part in children(node))
 
 

@@ -42,8 +42,8 @@ _DEVICE_FIELDS = {
     "allowMultipleAllocations": types.BOOL,
 }
 NAMED_TYPES: dict[str, CelType] = {
-    named.name: named
-    for named in (
+    celtype.name: celtype
+    for celtype in (
         *(types.BOOL, types.INT, types.UINT, types.DOUBLE, types.STRING, types.BYTES),
         *(types.DURATION, types.TIMESTAMP, types.QUANTITY, types.SEMVER, types.URL, types.IP, types.CIDR),
         types.list_of(types.DYN),
@@ -74,19 +74,17 @@ class CheckedAst:
         return self.calls[id(node)]
 
 
-_DEVICE: Mapping[str, CelType] = {"device": types.DEVICE}
+DEVICE_VARIABLE: Mapping[str, CelType] = {"device": types.DEVICE}
 
 
-def check(
-    tree: SyntaxNode, variables: Mapping[str, CelType] = _DEVICE, *, attribute: CelType = types.ANY
-) -> CheckedAst:
+def check(tree: SyntaxNode, variables: Mapping[str, CelType], attribute: CelType) -> CheckedAst:
     """Type-check a whole expression, whose variables have these types, and attributes of devices that one."""
     checker = _Checker(variables, attribute)
     result = checker.check(tree)
     checked = checker.checked
-    checked.result = checker.known.resolve(result, unknown_is_dyn=True)
-    for key, found in checked.types.items():
-        checked.types[key] = checker.known.resolve(found, unknown_is_dyn=True)
+    checked.result = checker.solutions.resolve(result, unknown_is_dyn=True)
+    for key, celtype in checked.types.items():
+        checked.types[key] = checker.solutions.resolve(celtype, unknown_is_dyn=True)
     return checked
 
 
@@ -105,7 +103,7 @@ class _Checker:
         attributes = types.map_of(types.STRING, types.map_of(types.STRING, attribute))
         self._device_fields = {**_DEVICE_FIELDS, "attributes": attributes}
         self.checked = CheckedAst()
-        self.known = Substitution()
+        self.solutions = Substitution()
         self._scope = dict(variables)
 
     def check(self, node: SyntaxNode) -> CelType:
@@ -120,8 +118,8 @@ class _Checker:
     def _undeclared(self, node: SyntaxNode, name: str) -> CelType:
         return self._report(node, f"undeclared reference to '{name}' (in container '')")
 
-    def _mismatch(self, node: SyntaxNode, expected: CelType, found: CelType) -> CelType:
-        return self._report(node, f"expected type '{expected}' but found '{found}'")
+    def _mismatch(self, node: SyntaxNode, expected: CelType, actual: CelType) -> CelType:
+        return self._report(node, f"expected type '{expected}' but found '{actual}'")
 
     @contextmanager
     def _scoped(self, variables: dict[str, CelType]) -> Iterator[None]:
@@ -142,7 +140,7 @@ class _Checker:
         name = qualified_name(node)
         if name in NAMED_TYPES and (name or "").partition(".")[0] not in self._scope:
             return types.type_of(NAMED_TYPES[name or ""])
-        operand = self.known.resolve(self.check(node.operand))
+        operand = self.solutions.resolve(self.check(node.operand))
         optional = operand.kind is TypeKind.OPTIONAL
         field = self._field(node, operand.parameters[0] if optional else operand)
         if node.test_only:
@@ -157,7 +155,7 @@ class _Checker:
                 return self._device_fields[node.field]
             return self._report(node, f"undefined field '{node.field}'")
         if holder.kind is TypeKind.VARIABLE:
-            self.known.assign([types.DYN], [holder])
+            self.solutions.assign([types.DYN], [holder])
             return types.DYN
         if holder.is_dynamic or holder.kind is TypeKind.ERROR:
             return types.DYN
@@ -175,10 +173,10 @@ class _Checker:
         for arg in node.args:
             self.check(arg)
         if node.target is None:
-            named = FUNCTIONS.get(node.function.removeprefix("."))
-            if named is None:
+            function = FUNCTIONS.get(node.function.removeprefix("."))
+            if function is None:
                 return self._undeclared(node, node.function)
-            return self._resolve(node, named, None, node.args)
+            return self._resolve(node, function, None, node.args)
         prefix = qualified_name(node.target)
         if prefix is not None and (namespaced := FUNCTIONS.get(f"{prefix.removeprefix('.')}.{node.function}")):
             return self._resolve(node, namespaced, None, node.args)
@@ -189,28 +187,28 @@ class _Checker:
         return self._resolve(node, member, node.target, node.args)
 
     def _resolve(
-        self, node: SyntaxNode, named: Function, target: SyntaxNode | None, args: Sequence[SyntaxNode]
+        self, node: SyntaxNode, function: Function, target: SyntaxNode | None, args: Sequence[SyntaxNode]
     ) -> CelType:
         operands = args if target is None else (target, *args)
-        given = [self.checked.types[id(operand)] for operand in operands]
+        arguments = [self.checked.types[id(operand)] for operand in operands]
         fitting: list[Overload] = []
         result: CelType | None = None
-        for overload in named.overloads:
+        for overload in function.overloads:
             if overload.method is (target is None):
                 continue
             parameters, returned = self._instantiate(overload)
-            if self.known.assign(given, parameters):
+            if self.solutions.assign(arguments, parameters):
                 fitting.append(overload)
-                returned = self.known.resolve(returned)
+                returned = self.solutions.resolve(returned)
                 if result is None:
                     result = returned
                 elif not result.is_dynamic and result != returned:
                     result = types.DYN
         if result is None:
-            shown = [self.known.resolve(each, unknown_is_dyn=True) for each in given]
+            shown = [self.solutions.resolve(argument, unknown_is_dyn=True) for argument in arguments]
             applied = types.signature(shown, method=target is not None)
-            return self._report(node, f"found no matching overload for '{named.name}' applied to '{applied}'")
-        self.checked.calls[id(node)] = named, tuple(fitting)
+            return self._report(node, f"found no matching overload for '{function.name}' applied to '{applied}'")
+        self.checked.calls[id(node)] = function, tuple(fitting)
         return result
 
     def _instantiate(self, overload: Overload) -> tuple[list[CelType], CelType]:
@@ -220,7 +218,7 @@ class _Checker:
         def renamed(celtype: CelType) -> CelType:
             if celtype.kind is TypeKind.VARIABLE:
                 if celtype.name not in fresh:
-                    fresh[celtype.name] = self.known.fresh()
+                    fresh[celtype.name] = self.solutions.fresh()
                 return fresh[celtype.name]
             return CelType(celtype.kind, celtype.name, tuple(map(renamed, celtype.parameters)))
 
@@ -230,16 +228,16 @@ class _Checker:
         result = types.BOOL
         for term in node.terms:
             term_type = self.check(term)
-            if not self.known.assign([term_type], [types.BOOL]):
+            if not self.solutions.assign([term_type], [types.BOOL]):
                 result = self._mismatch(term, types.BOOL, term_type)
         return result
 
     def _list(self, node: ListNode) -> CelType:
-        element: CelType | None = None
-        for at, each in enumerate(node.elements):
-            type_ = self.check(each)
-            element = self._join(each, element, self._unwrap(each, type_) if at in node.optional else type_)
-        return types.list_of(element or self.known.fresh())
+        joined: CelType | None = None
+        for at, element in enumerate(node.elements):
+            type_ = self.check(element)
+            joined = self._join(element, joined, self._unwrap(element, type_) if at in node.optional else type_)
+        return types.list_of(joined or self.solutions.fresh())
 
     def _map(self, node: MapNode) -> CelType:
         key: CelType | None = None
@@ -248,15 +246,15 @@ class _Checker:
             key = self._join(entry.key, key, self.check(entry.key))
             type_ = self.check(entry.value)
             value = self._join(entry.value, value, self._unwrap(entry.value, type_) if entry.optional else type_)
-        return types.map_of(key or self.known.fresh(), value or self.known.fresh())
+        return types.map_of(key or self.solutions.fresh(), value or self.solutions.fresh())
 
-    def _unwrap(self, node: SyntaxNode, found: CelType) -> CelType:
-        if found.kind is TypeKind.OPTIONAL:
-            return found.parameters[0]
-        return found if found.is_dynamic else self._mismatch(node, types.optional_of(found), found)
+    def _unwrap(self, node: SyntaxNode, celtype: CelType) -> CelType:
+        if celtype.kind is TypeKind.OPTIONAL:
+            return celtype.parameters[0]
+        return celtype if celtype.is_dynamic else self._mismatch(node, types.optional_of(celtype), celtype)
 
     def _join(self, node: SyntaxNode, previous: CelType | None, current: CelType) -> CelType:
-        joined = self.known.join(previous, current)
+        joined = self.solutions.join(previous, current)
         if joined is None:
             assert previous is not None
             return self._mismatch(node, previous, current)
@@ -267,11 +265,11 @@ class _Checker:
             return self.check(node.body)
 
     def _fold(self, node: Fold) -> CelType:
-        variables = self._running(node, self.known.resolve(self.check(node.range)))
+        variables = self._running(node, self.solutions.resolve(self.check(node.range)))
         with self._scoped(dict(zip(node.variables, variables))):
             predicate = None if node.predicate is None else self.check(node.predicate)
             transformed = None if node.transform is None else self.check(node.transform)
-        if predicate is not None and not self.known.assign([predicate], [types.BOOL]):
+        if predicate is not None and not self.solutions.assign([predicate], [types.BOOL]):
             assert node.predicate is not None
             self._not_a_condition(node, node.predicate, predicate)
         match node.kind:
@@ -286,12 +284,12 @@ class _Checker:
             case _:
                 return types.BOOL
 
-    def _not_a_condition(self, node: Fold, predicate: SyntaxNode, found: CelType) -> None:
+    def _not_a_condition(self, node: Fold, predicate: SyntaxNode, celtype: CelType) -> None:
         if node.kind in (FoldKind.ALL, FoldKind.EXISTS):
-            self._mismatch(predicate, types.BOOL, found)
+            self._mismatch(predicate, types.BOOL, celtype)
             return
         result = types.INT if node.kind is FoldKind.EXISTS_ONE else types.list_of(types.DYN)
-        applied = types.signature((found, result, result), method=False)
+        applied = types.signature((celtype, result, result), method=False)
         self._report(node, f"found no matching overload for '_?_:_' applied to '{applied}'")
 
     def _running(self, node: Fold, over: CelType) -> tuple[CelType, ...]:
@@ -302,10 +300,10 @@ class _Checker:
         if over.kind is TypeKind.MAP:
             return over.parameters if two else (over.parameters[0],)
         if over.kind in (TypeKind.DYN, TypeKind.ERROR, TypeKind.VARIABLE):
-            self.known.assign([types.DYN], [over])
+            self.solutions.assign([types.DYN], [over])
             return (types.DYN,) * len(node.variables)
-        words = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
-        self._report(node.range, words)
+        message = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
+        self._report(node.range, message)
         return (types.ERROR,) * len(node.variables)
 
 

@@ -210,7 +210,7 @@ def optional_list(runs: list[Closure], optional: frozenset[int]) -> Closure:
     """A list some elements of which may be left out."""
 
     def run(frame: Frame) -> list[Value]:
-        made = []
+        elements = []
         for at, element in enumerate(runs):
             value = element(frame)
             if at in optional:
@@ -219,8 +219,8 @@ def optional_list(runs: list[Closure], optional: frozenset[int]) -> Closure:
                 if not value.present:
                     continue
                 value = value.value
-            made.append(value)
-        return made
+            elements.append(value)
+        return elements
 
     return run
 
@@ -234,7 +234,7 @@ def map_of(runs: list[tuple[Closure, Closure, bool]]) -> Closure:
     """A map some entries of which may be left out."""
 
     def run(frame: Frame) -> dict[Value, Value]:
-        made: dict[Value, Value] = {}
+        entries: dict[Value, Value] = {}
         for key_run, value_run, optional in runs:
             key, value = key_run(frame), value_run(frame)
             if not is_key(key):
@@ -243,11 +243,11 @@ def map_of(runs: list[tuple[Closure, Closure, bool]]) -> Closure:
                 if type(value) is not Optional:
                     raise AbsorbableError(f"cannot initialize optional entry '{key}' from non-optional value {value}")
                 if not value.present:
-                    made.pop(key, None)
+                    entries.pop(key, None)
                     continue
                 value = value.value
-            made[key] = value
-        return made
+            entries[key] = value
+        return entries
 
     return run
 

@@ -56,7 +56,7 @@ class Compiler:
         """A closure that reads a variable, a field or an entry, or several of them on its way."""
         return run
 
-    def made(self, run: Closure, cost: int) -> Closure:
+    def construct(self, run: Closure, cost: int) -> Closure:
         """A closure that makes a list or a map."""
         return run
 
@@ -141,8 +141,8 @@ class Compiler:
         operands = node.args
         if node.target is not None and fitting[0].method:
             operands = (node.target, *operands)
-        known = not any(self._checked.type_of(operand).is_dynamic for operand in operands)
-        sure = function.checks_itself or (len(fitting) == 1 and known)
+        are_static = not any(self._checked.type_of(operand).is_dynamic for operand in operands)
+        sure = function.checks_itself or (len(fitting) == 1 and are_static)
         return self.apply(function, fitting, sure, [self.build(operand) for operand in operands])
 
     def _logic(self, node: Logic) -> NodeCode:
@@ -154,8 +154,8 @@ class Compiler:
             return constant([element.constant for element in elements])
         runs = [element.run for element in elements]
         if not node.optional:
-            return NodeCode(self.made(lambda frame: [run(frame) for run in runs], LIST_COST))
-        return NodeCode(self.made(closures.optional_list(runs, node.optional), LIST_COST))
+            return NodeCode(self.construct(lambda frame: [run(frame) for run in runs], LIST_COST))
+        return NodeCode(self.construct(closures.optional_list(runs, node.optional), LIST_COST))
 
     def _map(self, node: MapNode) -> NodeCode:
         entries = [(self.build(entry.key), self.build(entry.value), entry.optional) for entry in node.entries]
@@ -163,7 +163,7 @@ class Compiler:
         if fixed and all(closures.is_key(key.constant) for key, _, _ in entries):
             return constant({key.constant: value.constant for key, value, _ in entries})
         runs = [(key.run, value.run, optional) for key, value, optional in entries]
-        return NodeCode(self.made(closures.map_of(runs), MAP_COST))
+        return NodeCode(self.construct(closures.map_of(runs), MAP_COST))
 
     def new_slot(self) -> int:
         """A place in the frame for one more variable."""

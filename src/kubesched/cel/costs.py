@@ -35,10 +35,10 @@ class CostMeter:
 
     __slots__ = ("_interrupt", "_next_look", "left")
 
-    def __init__(self, limit: int = COST_LIMIT, interrupt: Interrupt | None = None) -> None:
-        self.left = limit
+    def __init__(self, interrupt: Interrupt | None = None) -> None:
+        self.left = COST_LIMIT
         self._interrupt = interrupt
-        self._next_look = 0 if interrupt is None else max(0, limit - _COST_BETWEEN_LOOKS)
+        self._next_look = 0 if interrupt is None else COST_LIMIT - _COST_BETWEEN_LOOKS
         """Of what is left; when there is less, something is to be done."""
 
     def spend(self, cost: int) -> None:
@@ -136,19 +136,19 @@ def write_list(args: Sequence[Value], result: Value) -> int:
     return 1 + LIST_COST + size_of(result)
 
 
-def every_pair(args: Sequence[Value], result: Value = None) -> int:
+def every_pair(args: Sequence[Value], result: Value) -> int:
     """Each element of one list is compared with each of the other (or of the same)."""
     return 1 + size_of(args[0]) * size_of(args[-1])
 
 
-def every_pair_twice(args: Sequence[Value], result: Value = None) -> int:
+def every_pair_twice(args: Sequence[Value], result: Value) -> int:
     """As `every_pair`, in both directions."""
     return 1 + 2 * size_of(args[0]) * size_of(args[-1])
 
 
 def sorting(args: Sequence[Value], result: Value) -> int:
     """As `every_pair_twice`, although a sort is less work."""
-    return every_pair_twice(args)
+    return every_pair_twice(args, result)
 
 
 PAID_BEFORE = frozenset({every_pair, every_pair_twice})

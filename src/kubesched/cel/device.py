@@ -60,10 +60,10 @@ def view_device(
     """
     driver = readable(driver)
     problem: str | None = None
-    seen = DomainMap()
+    by_domain = DomainMap()
     for name, value in attributes.items():
         try:
-            _put(seen, driver, name, _value_of(value))
+            _put(by_domain, driver, name, _value_of(value))
         except AbsorbableError as error:
             problem = problem or f"attribute {name}: {error}"
     amounts = DomainMap()
@@ -74,12 +74,12 @@ def view_device(
     modest = (
         not has_lists and len(attributes) + len(capacity) <= MODEST and all(len(text) <= 3 * MODEST for text in texts)
     )
-    return CelDevice(driver, seen, amounts, allow_multiple_allocations, modest and problem is None, problem)
+    return CelDevice(driver, by_domain, amounts, allow_multiple_allocations, modest and problem is None, problem)
 
 
 def _value_of(value: AttributeValue | None) -> Value:
     if isinstance(value, list):
-        return [_value_of(each) for each in value]
+        return [_value_of(element) for element in value]
     if value is None:
         raise AbsorbableError("unsupported attribute value")
     if isinstance(value, Version):

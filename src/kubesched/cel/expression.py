@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from kubesched.cel import library, types
-from kubesched.cel.checker import check
 from kubesched.cel.compiler import FIRST_LOCAL
 from kubesched.cel.costs import CostMeter
-from kubesched.cel.errors import AbsorbableError, CompileError, CostLimitError, EvaluationError, describe_issues
+from kubesched.cel.errors import AbsorbableError, CostLimitError, EvaluationError
 from kubesched.cel.metering import MeteringCompiler
-from kubesched.cel.parser import parse
-from kubesched.cel.selector import validate
+from kubesched.cel.selector import parse_and_check
 from kubesched.cel.syntax import Ident, SyntaxNode, children
 from kubesched.cel.values import Value, readable
 
@@ -26,26 +24,20 @@ class CelExpression:
 
     def __init__(self, text: str, variables: tuple[str, ...]) -> None:
         """Raises CompileError if the text is no expression of these variables."""
-        text = readable(text)
-        tree, issues = parse(text)
-        if tree is None or issues:
-            raise CompileError(f"compilation failed: {describe_issues(text, issues)}")
-        checked = check(tree, dict.fromkeys(variables, types.DYN))
-        if issues := checked.issues or validate(tree, checked):
-            raise CompileError(f"compilation failed: {describe_issues(text, issues)}")
+        tree, checked = parse_and_check(readable(text), dict.fromkeys(variables, types.DYN))
         compiler = MeteringCompiler(checked, variables)
         self.result = checked.result
         self.names = frozenset(_names(tree))
         """All names in it, those of its variables among them."""
         self._run = compiler.build(tree).run
         self._variables = variables
-        self._others: list[Value] = [None] * (compiler.slots - FIRST_LOCAL - len(variables))
+        self._other_locals: list[Value] = [None] * (compiler.slots - FIRST_LOCAL - len(variables))
 
-    def evaluate(self, values: Mapping[str, Value], meter: CostMeter | None = None) -> Value:
+    def evaluate(self, values: Mapping[str, Value]) -> Value:
         """What it comes to; raises EvaluationError if it comes to nothing, or would cost too much."""
-        given = [values.get(name) for name in self._variables]
+        arguments = [values.get(name) for name in self._variables]
         try:
-            return self._run([None, meter or CostMeter(), *given, *self._others])
+            return self._run([None, CostMeter(), *arguments, *self._other_locals])
         except (AbsorbableError, CostLimitError) as error:
             raise EvaluationError(str(error)) from None
 

@@ -118,10 +118,10 @@ def _quantify(steps: Callable[[Frame], Iterable[None]], predicate: Closure, *, d
 
 
 def _insert(maps: Iterable[Value]) -> dict[Value, Value]:
-    made: dict[Value, Value] = {}
-    for each in maps:
-        for key, value in each.items():
-            if find(made, key)[0]:
+    merged: dict[Value, Value] = {}
+    for entries in maps:
+        for key, value in entries.items():
+            if find(merged, key)[0]:
                 raise AbsorbableError(f"insert failed: key {show(key)} already exists")
-            made[key] = value
-    return made
+            merged[key] = value
+    return merged

@@ -61,8 +61,8 @@ def clauses_of(template: str) -> list[Clause]:
 
 def refusal(clause: Clause, name: str) -> str | None:
     """Why the clause cannot print values of the type named, if it cannot."""
-    printable, words = _PRINTABLE[clause.verb.lower()]
-    return None if name in printable else f"error during formatting: {words}, was given {name}"
+    printable, reason = _PRINTABLE[clause.verb.lower()]
+    return None if name in printable else f"error during formatting: {reason}, was given {name}"
 
 
 def format_values(template: str, values: list[Value]) -> str:
@@ -117,10 +117,10 @@ def to_text(value: Value, *, quoted: bool = False) -> str:
     if kind is bytes:
         return str(value.decode(errors="replace"))
     if kind is list:
-        return f"[{', '.join(to_text(each, quoted=True) for each in value)}]"
+        return f"[{', '.join(to_text(element, quoted=True) for element in value)}]"
     if kind in MAPS:
-        entries = sorted((to_text(key, quoted=True), to_text(each, quoted=True)) for key, each in value.items())
-        return "{" + ", ".join(f"{key}: {each}" for key, each in entries) + "}"
+        entries = sorted((to_text(key, quoted=True), to_text(element, quoted=True)) for key, element in value.items())
+        return "{" + ", ".join(f"{key}: {element}" for key, element in entries) + "}"
     if kind is TypeValue:
         return str(value.name)
     return "null" if value is None else str(value)

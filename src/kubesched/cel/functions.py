@@ -41,7 +41,7 @@ class Overload(msgspec.Struct, frozen=True, eq=False):
         """Whether the values have the types asked for, as far as that can be seen at run time."""
         if len(values) != len(self.accepts):
             return False
-        return all(wanted is None or type(value) in wanted for wanted, value in zip(self.accepts, values))
+        return all(accepted is None or type(value) in accepted for accepted, value in zip(self.accepts, values))
 
 
 class Function:

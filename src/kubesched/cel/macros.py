@@ -86,12 +86,12 @@ def _two_variables(args: tuple[SyntaxNode, ...]) -> tuple[str, str]:
 
 def _sort_by(offset: int, target: SyntaxNode, args: tuple[SyntaxNode, ...]) -> SyntaxNode:
     if isinstance(target, Literal):
-        words = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-        raise MacroError(target.offset, words)
+        message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        raise MacroError(target.offset, message)
     variable = _variable(args[0], "argument is not an identifier")
-    whole = Ident(offset, "@__sortBy_input__")
-    keys = Fold(offset, FoldKind.MAP, whole, (variable,), None, args[1])
-    return Bind(offset, whole.name, target, Call(offset, "@sortByAssociatedKeys", whole, (keys,)))
+    elements = Ident(offset, "@__sortBy_input__")
+    keys = Fold(offset, FoldKind.MAP, elements, (variable,), None, args[1])
+    return Bind(offset, elements.name, target, Call(offset, "@sortByAssociatedKeys", elements, (keys,)))
 
 
 def _optional_map(offset: int, function: str, target: SyntaxNode, args: tuple[SyntaxNode, ...]) -> SyntaxNode:

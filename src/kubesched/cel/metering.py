@@ -32,7 +32,7 @@ class MeteringCompiler(Compiler):
     def access(self, run: Closure, steps: int = 1) -> Closure:
         return _paying(run, steps * ACCESS_COST)
 
-    def made(self, run: Closure, cost: int) -> Closure:
+    def construct(self, run: Closure, cost: int) -> Closure:
         return _paying(run, cost)
 
     def apply(self, function: Function, fitting: Sequence[Overload], sure: bool, args: Sequence[NodeCode]) -> NodeCode:

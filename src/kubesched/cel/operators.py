@@ -102,9 +102,7 @@ def negate(value: Value) -> Value:
 def add(left: Value, right: Value) -> Value:
     """`+`."""
     kind, other = type(left), type(right)
-    if kind is CelDuration and other is Timestamp:
-        return checked_timestamp(left.nanoseconds + right.nanoseconds)
-    if kind is Timestamp and other is CelDuration:
+    if (kind, other) in ((CelDuration, Timestamp), (Timestamp, CelDuration)):
         return checked_timestamp(left.nanoseconds + right.nanoseconds)
     if kind not in (int, Uint, float, str, bytes, list, CelDuration, Timestamp):
         raise AbsorbableError("no such overload: _+_")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeGuard
 
 from kubesched.cel import library, types
 from kubesched.cel.attributes import attributes_read_by
-from kubesched.cel.checker import CheckedAst, check
+from kubesched.cel.checker import DEVICE_VARIABLE, CheckedAst, check
 from kubesched.cel.compiler import FIRST_LOCAL, Compiler
 from kubesched.cel.costs import CostMeter, Interrupt
 from kubesched.cel.device import CelDevice
@@ -82,11 +82,9 @@ class CompiledSelector:
     @property
     def size(self) -> int:
         """Bytes, at most: an expression of ten characters may have as many nodes as another of two hundred."""
-        copies, per_node = (
-            (2, _BYTES_PER_NODE)
-            if self._cheap and self._metered is None
-            else (3, _BYTES_PER_NODE + _BYTES_PER_METERED_NODE)
-        )
+        copies, per_node = 2, _BYTES_PER_NODE
+        if self._metered is not None or not self._cheap:
+            copies, per_node = 3, _BYTES_PER_NODE + _BYTES_PER_METERED_NODE
         return copies * sys.getsizeof(self.expression) + per_node * self._nodes
 
     def metered(self) -> MeteredSelector:
@@ -133,20 +131,27 @@ def compile_selector(expression: str, *, with_lists: bool = False) -> CompiledSe
 
     `with_lists` if attributes may be lists: then their type is not known before they are read.
     """
-    expression = readable(expression)
-    return CompiledSelector(expression, with_lists=with_lists)
+    return CompiledSelector(readable(expression), with_lists=with_lists)
 
 
 def _check(expression: str, with_lists: bool) -> tuple[SyntaxNode, CheckedAst]:
+    attribute = types.DYN if with_lists else types.ANY
+    tree, checked = parse_and_check(expression, DEVICE_VARIABLE, attribute)
+    if checked.result not in (types.BOOL, attribute):
+        raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
+    return tree, checked
+
+
+def parse_and_check(
+    expression: str, variables: Mapping[str, CelType], attribute: CelType = types.ANY
+) -> tuple[SyntaxNode, CheckedAst]:
+    """The tree of an expression of some variables, and its types. Raises CompileError."""
     tree, issues = parse(expression)
     if tree is None or issues:
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
-    attribute = types.DYN if with_lists else types.ANY
-    checked = check(tree, attribute=attribute)
-    if issues := checked.issues or validate(tree, checked):
+    checked = check(tree, variables, attribute)
+    if issues := checked.issues or _validate(tree, checked):
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
-    if checked.result not in (types.BOOL, attribute):
-        raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
     return tree, checked
 
 
@@ -157,7 +162,7 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def validate(tree: SyntaxNode, checked: CheckedAst) -> list[Issue]:
+def _validate(tree: SyntaxNode, checked: CheckedAst) -> list[Issue]:
     """Mistakes of a type-checked expression that upstream's validation finds: literals and formats."""
     return [*_bad_literals(tree), *_mixed_literals(tree, checked), *_bad_formats(tree, checked)]
 
@@ -200,9 +205,9 @@ def _element_type(checked: CheckedAst, node: SyntaxNode, optional: bool) -> CelT
 
 
 def _first_mismatch(elements: list[tuple[SyntaxNode, CelType]]) -> Iterator[Issue]:
-    for node, found in elements[1:]:
-        if found != elements[0][1]:
-            yield Issue(node.offset, f"expected type '{elements[0][1]}' but found '{found}'")
+    for node, celtype in elements[1:]:
+        if celtype != elements[0][1]:
+            yield Issue(node.offset, f"expected type '{elements[0][1]}' but found '{celtype}'")
             return
 
 
@@ -230,8 +235,8 @@ def _bad_clauses(
     for clause, element in zip(clauses, elements):
         element_type = checked.type_of(element)
         name = "google.protobuf.Any" if element_type.kind is TypeKind.ANY else element_type.name
-        if element_type.kind is not TypeKind.DYN and (words := refusal(clause, name)):
-            yield Issue(element.offset, words)
+        if element_type.kind is not TypeKind.DYN and (message := refusal(clause, name)):
+            yield Issue(element.offset, message)
             return
     if len(clauses) > len(elements):
         yield Issue(call.offset, f"index {len(elements)} out of range")

@@ -95,31 +95,31 @@ class Substitution:
     """The solutions of type variables found so far. An assignment that fails changes nothing."""
 
     def __init__(self) -> None:
-        self._known: dict[CelType, CelType] = {}
-        self._made = 0
+        self._solutions: dict[CelType, CelType] = {}
+        self._count = 0
 
     def fresh(self) -> CelType:
         """A new variable."""
-        self._made += 1
-        return variable(f"_var{self._made - 1}")
+        self._count += 1
+        return variable(f"_var{self._count - 1}")
 
-    def resolve(self, wanted: CelType, *, unknown_is_dyn: bool = False) -> CelType:
+    def resolve(self, celtype: CelType, *, unknown_is_dyn: bool = False) -> CelType:
         """The type with every known variable replaced."""
-        while wanted in self._known:
-            wanted = self._known[wanted]
-        if wanted.kind is TypeKind.VARIABLE:
-            return DYN if unknown_is_dyn else wanted
-        if not wanted.parameters:
-            return wanted
-        inner = tuple(self.resolve(parameter, unknown_is_dyn=unknown_is_dyn) for parameter in wanted.parameters)
-        return CelType(wanted.kind, wanted.name, inner)
+        while celtype in self._solutions:
+            celtype = self._solutions[celtype]
+        if celtype.kind is TypeKind.VARIABLE:
+            return DYN if unknown_is_dyn else celtype
+        if not celtype.parameters:
+            return celtype
+        inner = tuple(self.resolve(parameter, unknown_is_dyn=unknown_is_dyn) for parameter in celtype.parameters)
+        return CelType(celtype.kind, celtype.name, inner)
 
-    def assign(self, given: Sequence[CelType], wanted: Sequence[CelType]) -> bool:
-        """Whether all given types fit the wanted ones; if so, what that says of variables is kept."""
-        before = dict(self._known)
-        if len(given) == len(wanted) and all(map(self._fits, given, wanted)):
+    def assign(self, arguments: Sequence[CelType], parameters: Sequence[CelType]) -> bool:
+        """Whether all arguments fit the parameters; if so, what that says of variables is kept."""
+        before = dict(self._solutions)
+        if len(arguments) == len(parameters) and all(map(self._fits, arguments, parameters)):
             return True
-        self._known = before
+        self._solutions = before
         return False
 
     def join(self, previous: CelType | None, current: CelType) -> CelType | None:
@@ -130,50 +130,50 @@ class Substitution:
             return _more_general(previous, current)
         return None
 
-    def _fits(self, given: CelType, wanted: CelType) -> bool:
-        if wanted.kind is TypeKind.VARIABLE:
-            fits, known = self._bind(given, wanted)
-            if fits or known:
+    def _fits(self, argument: CelType, parameter: CelType) -> bool:
+        if parameter.kind is TypeKind.VARIABLE:
+            fits, was_solved = self._bind(argument, parameter)
+            if fits or was_solved:
                 return fits
-        if given.kind is TypeKind.VARIABLE:
-            return self._bind(wanted, given)[0]
+        if argument.kind is TypeKind.VARIABLE:
+            return self._bind(parameter, argument)[0]
         wild = (TypeKind.DYN, TypeKind.ANY, TypeKind.ERROR)
-        if given.kind in wild or wanted.kind in wild:
+        if argument.kind in wild or parameter.kind in wild:
             return True
-        if TypeKind.NULL in (given.kind, wanted.kind):
-            other = wanted if given.kind is TypeKind.NULL else given
-            return other.kind in (TypeKind.NULL, TypeKind.OBJECT, TypeKind.OPTIONAL)
-        if given.kind is not wanted.kind:
+        if TypeKind.NULL in (argument.kind, parameter.kind):
+            other_type = parameter if argument.kind is TypeKind.NULL else argument
+            return other_type.kind in (TypeKind.NULL, TypeKind.OBJECT, TypeKind.OPTIONAL)
+        if argument.kind is not parameter.kind:
             return False
-        if given.kind is TypeKind.TYPE:
+        if argument.kind is TypeKind.TYPE:
             return True
-        return given.name == wanted.name and all(map(self._fits, given.parameters, wanted.parameters))
+        return argument.name == parameter.name and all(map(self._fits, argument.parameters, parameter.parameters))
 
-    def _bind(self, found: CelType, unknown: CelType) -> tuple[bool, bool]:
-        """Whether `found` can be what `unknown` stands for, and whether something was known of it."""
-        if found == unknown:
+    def _bind(self, celtype: CelType, unknown: CelType) -> tuple[bool, bool]:
+        """Whether the type can be what `unknown` stands for, and whether something was known of it."""
+        if celtype == unknown:
             return True, True
-        known = self._known.get(unknown)
-        if known is None:
-            if self._occurs(unknown, found):
+        solution = self._solutions.get(unknown)
+        if solution is None:
+            if self._occurs(unknown, celtype):
                 return False, False
-            self._known[unknown] = found
+            self._solutions[unknown] = celtype
             return True, False
-        if known == found:
+        if solution == celtype:
             return True, True
-        if not self._fits(found, known):
+        if not self._fits(celtype, solution):
             return False, True
-        general = _more_general(found, known)
+        general = _more_general(celtype, solution)
         if not self._occurs(unknown, general):
-            self._known[unknown] = general
+            self._solutions[unknown] = general
         return True, True
 
     def _occurs(self, unknown: CelType, within: CelType) -> bool:
         if unknown == within:
             return True
         if within.kind is TypeKind.VARIABLE:
-            known = self._known.get(within)
-            return known is not None and self._occurs(unknown, known)
+            solution = self._solutions.get(within)
+            return solution is not None and self._occurs(unknown, solution)
         return any(self._occurs(unknown, parameter) for parameter in within.parameters)
 
 

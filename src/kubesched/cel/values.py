@@ -167,9 +167,9 @@ def _not_unequal(left: Value, right: Value) -> bool:
         return True
 
 
-def _same_entry(key: Value, value: Value, others: dict[Value, Value]) -> bool:
-    found, other = find(others, key)
-    return found and _not_unequal(value, other)
+def _same_entry(key: Value, value: Value, entries: dict[Value, Value]) -> bool:
+    found, other_value = find(entries, key)
+    return found and _not_unequal(value, other_value)
 
 
 def _same_number(left: int | float, right: int | float) -> bool:

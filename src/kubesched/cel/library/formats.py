@@ -61,9 +61,9 @@ def _spell(pattern: str, longest: int, words: str, *, prefix: bool = False) -> C
     compiled = re.compile(pattern)
 
     def check(text: str) -> list[str]:
-        seen = text[:-1] + "a" if prefix and text.endswith("-") else text
-        problems = [f"must be no more than {longest} bytes"] if len(seen.encode()) > longest else []
-        if len(seen) > 10 * longest or compiled.fullmatch(seen):
+        body = text[:-1] + "a" if prefix and text.endswith("-") else text
+        problems = [f"must be no more than {longest} bytes"] if len(body.encode()) > longest else []
+        if len(body) > 10 * longest or compiled.fullmatch(body):
             return problems
         return [*problems, words]
 
@@ -96,7 +96,7 @@ def _qualified_name(text: str) -> list[str]:
     if not name:
         return [*problems, "name part must be non-empty", _NAME_WORDS]
     wrong = _NAME_CHECK(name)
-    return [*problems, *(each if each == _NAME_WORDS else f"name part {each}" for each in wrong)]
+    return [*problems, *(problem if problem == _NAME_WORDS else f"name part {problem}" for problem in wrong)]
 
 
 _NAME_CHECK = _spell(_NAME, 63, _NAME_WORDS)
@@ -123,9 +123,9 @@ def _price(args: Sequence[Value], result: Value) -> int:
 
 
 @method("format.validate(string) -> optional(list(string))", price=_price)
-def validate(named: Format, text: str) -> Optional:
+def validate(format_: Format, text: str) -> Optional:
     """What is wrong with the text, or none."""
-    problems = _CHECKS[named.name](text)
+    problems = _CHECKS[format_.name](text)
     return Optional(problems, True) if problems else NONE
 
 

@@ -49,8 +49,8 @@ def as_approximate_float(quantity: Quantity) -> float:
 @method("quantity.isInteger() -> bool")
 def is_integer(quantity: Quantity) -> bool:
     """Whether asInteger() works: the spelling counts, 1000m does not."""
-    whole = not quantity.wide and quantity.scale >= 0
-    return whole and LEAST_INT <= quantity.amount * 10**quantity.scale <= MOST_INT
+    is_whole = not quantity.wide and quantity.scale >= 0
+    return is_whole and LEAST_INT <= quantity.amount * 10**quantity.scale <= MOST_INT
 
 
 @method("quantity.asInteger() -> int")

@@ -16,16 +16,16 @@ _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string
 _ZEROS = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": CelDuration(0)}
 
 
-def _is_among(elements: list[Value], wanted: Value) -> bool:
-    return any(is_equal(wanted, element) for element in elements)
+def _is_among(elements: list[Value], element: Value) -> bool:
+    return any(is_equal(element, candidate) for candidate in elements)
 
 
-def _are_among(elements: list[Value], wanted: list[Value]) -> bool:
-    return all(_is_among(elements, each) for each in wanted)
+def _are_among(elements: list[Value], candidates: list[Value]) -> bool:
+    return all(_is_among(elements, element) for element in candidates)
 
 
-def _place(elements: list[Value], wanted: Value, step: int) -> int:
-    return next((at for at in range(len(elements))[::step] if is_equal(elements[at], wanted)), -1)
+def _place(elements: list[Value], element: Value, step: int) -> int:
+    return next((at for at in range(len(elements))[::step] if is_equal(elements[at], element)), -1)
 
 
 def _sum(zero: Value, elements: list[Value]) -> Value:
@@ -35,7 +35,7 @@ def _sum(zero: Value, elements: list[Value]) -> Value:
 def _extreme(name: str, better: int, elements: list[Value]) -> Value:
     if not elements:
         raise AbsorbableError(f"{name} called on empty list")
-    return reduce(lambda best, each: each if compare(each, best, name) == better else best, elements)
+    return reduce(lambda best, element: element if compare(element, best, name) == better else best, elements)
 
 
 methods(
@@ -74,14 +74,14 @@ def _above(left: Value, right: Value) -> bool:
 
 
 @method("dyn.includes(dyn) -> bool", price=costs.traverse_first)
-def includes(holder: Value, wanted: Value) -> bool:
+def includes(holder: Value, element: Value) -> bool:
     """Whether it is in the list, or is the value itself."""
     elements = holder if type(holder) is list else [holder]
-    if any(is_equal(element, wanted) for element in elements[:_MOST_ATTRIBUTE_VALUES]):
+    if any(is_equal(candidate, element) for candidate in elements[:_MOST_ATTRIBUTE_VALUES]):
         return True
     if len(elements) > _MOST_ATTRIBUTE_VALUES:
-        words = f"'includes' function cannot be applied to lists longer than {_MOST_ATTRIBUTE_VALUES} values"
-        raise AbsorbableError(words)
+        message = f"'includes' function cannot be applied to lists longer than {_MOST_ATTRIBUTE_VALUES} values"
+        raise AbsorbableError(message)
     return False
 
 
@@ -154,11 +154,11 @@ def equivalent(left: list[Value], right: list[Value]) -> bool:
 @method("list(T).distinct() -> list(T)", price=costs.every_pair_twice)
 def distinct(elements: list[Value]) -> list[Value]:
     """Each value once, where it came first."""
-    seen: list[Value] = []
+    unique: list[Value] = []
     for element in elements:
-        if not _is_among(seen, element):
-            seen.append(element)
-    return seen
+        if not _is_among(unique, element):
+            unique.append(element)
+    return unique
 
 
 functions(
@@ -201,7 +201,7 @@ def value_of(optional: Optional) -> Value:
 @method("list(optional(V)).unwrapOpt() -> list(V)")
 def unwrap(optionals: list[Value]) -> list[Value]:
     """The values there are."""
-    for each in optionals:
-        if type(each) is not Optional:
-            raise AbsorbableError(f"value {each} is not optional")
-    return [each.value for each in optionals if each.present]
+    for optional in optionals:
+        if type(optional) is not Optional:
+            raise AbsorbableError(f"value {optional} is not optional")
+    return [optional.value for optional in optionals if optional.present]

@@ -59,8 +59,8 @@ def _address(text: str) -> _Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        words = f'ParseAddr("{text}"): unable to parse IP'
-        raise AbsorbableError(f'IP Address "{text}" parse error during conversion from string: {words}') from None
+        message = f'ParseAddr("{text}"): unable to parse IP'
+        raise AbsorbableError(f'IP Address "{text}" parse error during conversion from string: {message}') from None
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
             raise AbsorbableError(f'IP address "{text}" with zone value is not allowed')
@@ -94,8 +94,8 @@ def to_url(text: str) -> Url:
     try:
         parts = urlsplit(text)
     except ValueError as error:
-        words = f'URL parse error during conversion from string: parse "{text}": {error}'
-        raise AbsorbableError(words) from None
+        message = f'URL parse error during conversion from string: parse "{text}": {error}'
+        raise AbsorbableError(message) from None
     host = parts.netloc.rpartition("@")[2]
     return Url(parts.scheme, host, parts.path, parts.query, parts.fragment)
 

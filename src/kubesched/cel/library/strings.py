@@ -153,12 +153,12 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, _RE2)
     except re2.error as error:
-        words, _, part = error.args[0].decode(errors="replace").partition(": ")
-        raise _refusal(_GO_WORDS.get(words, words), part) from None
+        text, _, part = error.args[0].decode(errors="replace").partition(": ")
+        raise _refusal(_GO_WORDS.get(text, text), part) from None
 
 
-def _refusal(words: str, part: str) -> AbsorbableError:
-    return AbsorbableError(f"error parsing regexp: {words}: `{part}`")
+def _refusal(text: str, part: str) -> AbsorbableError:
+    return AbsorbableError(f"error parsing regexp: {text}: `{part}`")
 
 
 @function("matches(string, string) -> bool", price=costs.pattern, mismatch=Mismatch.NAME)
@@ -190,10 +190,10 @@ def find_all(text: str, pattern: str, count: int = -1) -> list[str]:
     """The first few things the pattern matches; all if the count is negative. Nothing right behind a match is none."""
     matches: list[str] = []
     last_end = -1
-    for each in compile_pattern(pattern).finditer(text):
+    for match in compile_pattern(pattern).finditer(text):
         if len(matches) == count:
             break
-        if each.end() > each.start() or each.start() != last_end:
-            matches.append(each[0])
-        last_end = each.end()
+        if match.end() > match.start() or match.start() != last_end:
+            matches.append(match[0])
+        last_end = match.end()
     return matches
