@@ -284,7 +284,7 @@ def read_scale(text: str, namespace: str = DEFAULT_NAMESPACE) -> ScaleWorkload:
 def scale_of(target: str, replicas: int, namespace: str = DEFAULT_NAMESPACE) -> ScaleWorkload | None:
     """The same for `[namespace/]type/name` and a number; None for a target that cannot be scaled."""
     kind, key = parse_target(target, namespace)
-    scalable = next((each for each in SCALABLE if each is kind), None)
+    scalable = next((workload for workload in SCALABLE if workload is kind), None)
     if scalable is None:
         return None
     in_namespace, _, name = key.partition("/")
@@ -293,25 +293,25 @@ def scale_of(target: str, replicas: int, namespace: str = DEFAULT_NAMESPACE) -> 
 
 def read_applied(file: str, cluster: Iterable[KubeObject], custom: Iterable[str] = ()) -> ApplyObjects:
     """The objects of a file or a directory, admitted with the classes that the cluster has. Raises ManifestError."""
-    known = tuple(cluster)
-    found = load([file], workloads=True, custom=custom, given=_classes(known), replacing=True)
-    return _applied(found, known, file)
+    objects = tuple(cluster)
+    manifests = load([file], workloads=True, custom=custom, given=_classes(objects), replacing=True)
+    return _apply_edit(manifests, objects, file)
 
 
 def read_applied_objects(objects: Sequence[Object], source: str, cluster: Iterable[KubeObject]) -> ApplyObjects:
     """The same for objects at hand; `source` is what messages call them."""
-    known = tuple(cluster)
+    known_objects = tuple(cluster)
     text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects})
-    return _applied(loads(text, source, workloads=True, given=_classes(known)), known, source)
+    return _apply_edit(loads(text, source, workloads=True, given=_classes(known_objects)), known_objects, source)
 
 
 def _classes(cluster: Iterable[KubeObject]) -> list[KubeObject]:
     return [obj for obj in cluster if isinstance(obj, PriorityClass | StorageClass)]
 
 
-def _applied(found: Manifests, cluster: Iterable[KubeObject], source: str) -> ApplyObjects:
+def _apply_edit(manifests: Manifests, cluster: Iterable[KubeObject], source: str) -> ApplyObjects:
     """Without the classes that were given, and without namespaces that are only implied and there already."""
     namespaces = {obj.name for obj in cluster if isinstance(obj, Namespace)}
-    given, implied = found.objects[: len(found.sources)], found.objects[len(found.sources) :]
-    new = [obj for obj, file in zip(given, found.sources) if file]
+    written, implied = manifests.objects[: len(manifests.sources)], manifests.objects[len(manifests.sources) :]
+    new = [obj for obj, file in zip(written, manifests.sources) if file]
     return ApplyObjects((*new, *(obj for obj in implied if obj.name not in namespaces)), source)

@@ -71,11 +71,11 @@ def headroom(
     room = _copy_room(cluster, model)
     counts = room.counts() if room is not None else None
     with Trial(cluster) as trial:
-        nodes = _fitting(_decided(trial, model, places=places))
+        nodes = _count_fitting(_decide_next(trial, model, places=places))
         least, most = counts or (0, 0)
         if not nodes or (counts is not None and least == most):
             return Headroom(least, True, nodes)
-        more, is_exact = _placed(trial, model, out_of_time) if places else (1, False)
+        more, is_exact = _place_copies(trial, model, out_of_time) if places else (1, False)
     return Headroom(more if is_exact else max(more, least), is_exact, nodes)
 
 
@@ -90,12 +90,12 @@ def headroom_on(
         more = room.on_row(row)
         return Headroom(more, True, int(more > 0))
     with Trial(cluster) as trial:
-        outcome = _decided(trial, model, places=places).trace.filter_outcome
+        outcome = _decide_next(trial, model, places=places).trace.filter_outcome
         if outcome is None or not outcome.feasible[row]:
             return Headroom(0, True, 0)
         if not places or _is_spread(model):
             return Headroom(1, False, 1)  # a pod that may go to one node alone would be spread over that one alone
-        more, is_exact = _placed(trial, replace(model, spec=_only_on(model.spec, node)), out_of_time)
+        more, is_exact = _place_copies(trial, replace(model, spec=_only_on(model.spec, node)), out_of_time)
     return Headroom(more, is_exact, 1)
 
 
@@ -119,7 +119,7 @@ def _copy_room(cluster: ClusterModel, model: Pod) -> CopyRoom | None:
     return engine.copy_room(model)
 
 
-def _decided(trial: Trial, model: Pod, *, places: bool) -> Decision:
+def _decide_next(trial: Trial, model: Pod, *, places: bool) -> Decision:
     """The decision for the next one, with claims of its own where these may be made."""
     if not places:
         return decide_on(trial.cluster, model)
@@ -129,12 +129,12 @@ def _decided(trial: Trial, model: Pod, *, places: bool) -> Decision:
     return decide_on(trial.cluster, trial.with_claims(copy))
 
 
-def _fitting(decision: Decision) -> int:
+def _count_fitting(decision: Decision) -> int:
     outcome, table = decision.trace.filter_outcome, decision.cycle.state.nodes
     return 0 if outcome is None else int(np.count_nonzero(outcome.feasible & table.live[: len(outcome.feasible)]))
 
 
-def _placed(trial: Trial, model: Pod, out_of_time: Callable[[], bool]) -> tuple[int, bool]:
+def _place_copies(trial: Trial, model: Pod, out_of_time: Callable[[], bool]) -> tuple[int, bool]:
     count, is_late = 0, False
 
     def place(pod: Pod) -> PodPlacement | UnplacedPod:
@@ -142,21 +142,21 @@ def _placed(trial: Trial, model: Pod, out_of_time: Callable[[], bool]) -> tuple[
         is_late, count = count > 0 and out_of_time(), count + 1
         return UnplacedPod(pod.key, 0, "skipped", "out of time") if is_late else trial.place(pod)
 
-    found = capacity(trial.cluster, model, most=MOST_COPIES, place=place, create=trial.change)
-    return found.fit, not is_late and bool(found.stopped_by)
+    answer = capacity(trial.cluster, model, most=MOST_COPIES, place=place, create=trial.change)
+    return answer.fit, not is_late and bool(answer.stopped_by)
 
 
 def _is_spread(pod: Pod) -> bool:
-    return any(each.when_unsatisfiable == "DoNotSchedule" for each in pod.spec.topology_spread_constraints)
+    return any(constraint.when_unsatisfiable == "DoNotSchedule" for constraint in pod.spec.topology_spread_constraints)
 
 
 def _only_on(spec: PodSpec, node: str) -> PodSpec:
     """The spec of a pod that may go to this node alone, as a DaemonSet writes it."""
     name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,))
     affinity = spec.affinity or Affinity()
-    known = affinity.node_affinity or NodeAffinity()
-    required = known.required_during_scheduling_ignored_during_execution
+    node_affinity = affinity.node_affinity or NodeAffinity()
+    required = node_affinity.required_during_scheduling_ignored_during_execution
     terms = required.node_selector_terms if required is not None else (NodeSelectorTerm(),)
     narrowed = NodeSelector(tuple(replace(term, match_fields=(*term.match_fields, name)) for term in terms))
-    known = replace(known, required_during_scheduling_ignored_during_execution=narrowed)
-    return replace(spec, affinity=replace(affinity, node_affinity=known))
+    node_affinity = replace(node_affinity, required_during_scheduling_ignored_during_execution=narrowed)
+    return replace(spec, affinity=replace(affinity, node_affinity=node_affinity))

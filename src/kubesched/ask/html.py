@@ -6,10 +6,12 @@ first page is made, since most commands make none.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kubesched import __version__
 from kubesched.ask.explain import ExplainedPod, words
@@ -34,9 +36,6 @@ from kubesched.simulate.report import (
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-
-import math
-from typing import NamedTuple
 
 WIDTH = 860
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 28
@@ -140,15 +139,14 @@ def _clock(seconds: float) -> str:
     return f"{seconds / size:.4g}{unit}"
 
 
-def simulation_page(report: SimulationReport, *, configuration: str = "default", made: str = "") -> str:
-    """What a simulation found out; `configuration` is the name of the configuration, `made` the time of the page."""
+def simulation_page(report: SimulationReport, *, configuration: str = "default") -> str:
+    """What a simulation found out; `configuration` is the name of the configuration."""
     colours = _colours(report.total.notable)
     many = len(report.by_node) > MOST_BARS
     return render(
         "simulation",
         report=report,
         configuration=configuration,
-        made=made,
         colours=colours,
         charts=_over_time(report) if report.ended else {},
         zones=_shares(report, report.by_zone) if len(report.by_zone) > 1 else [],
@@ -158,69 +156,69 @@ def simulation_page(report: SimulationReport, *, configuration: str = "default",
     )
 
 
-def comparison_page(found: Comparison, *, seed: int, made: str) -> str:
-    """Policies side by side; `made` says when the page was made. More policies than colours have no bars."""
-    names = short_names(found.policies)
+def comparison_page(comparison: Comparison, *, seed: int) -> str:
+    """Policies side by side. More policies than colours have no bars."""
+    names = short_names(comparison.policies)
     shares = {
-        "Requested, mean": [figures.mean for figures in found.figures],
-        "Deviation between nodes": [figures.spread for figures in found.figures],
+        "Requested, mean": [figures.mean for figures in comparison.figures],
+        "Deviation between nodes": [figures.spread for figures in comparison.figures],
     }
-    bars = {title: _side_by_side(each) for title, each in shares.items()} if len(names) <= len(_STYLES) else {}
-    figures = figures_in_words(found)
-    return render("comparison", found=found, names=names, figures=figures, bars_by_title=bars, seed=seed, made=made)
+    bars = {title: _side_by_side(series) for title, series in shares.items()} if len(names) <= len(_STYLES) else {}
+    figures = figures_in_words(comparison)
+    return render("comparison", comparison=comparison, names=names, figures=figures, bars_by_title=bars, seed=seed)
 
 
-def explanation_page(answers: Sequence[ExplainedPod], *, made: str) -> str:
-    """Why pods go where they go: every node with its verdict, and every score. `made` says when the page was made."""
+def explanation_page(answers: Sequence[ExplainedPod]) -> str:
+    """Why pods go where they go: every node with its verdict, and every score."""
     profiles = sorted({answer.explanation.profile for answer in answers})
-    return render("explanation", answers=answers, profiles=profiles, made=made)
+    return render("explanation", answers=answers, profiles=profiles)
 
 
-def pending_page(pending: PendingPods, *, made: str) -> str:
-    """What all pending pods wait for, and what would help; `made` says when the page was made."""
+def pending_page(pending: PendingPods) -> str:
+    """What all pending pods wait for, and what would help."""
     causes = _counts([(group.why, len(group.pods)) for group in pending.groups])
     waiting = sum(len(group.pods) for group in pending.groups)
-    return render("pending", pending=pending, causes=causes, waiting=waiting, made=made)
+    return render("pending", pending=pending, causes=causes, waiting=waiting)
 
 
-def placement_page(report: PlacementReport, *, made: str) -> str:
-    """Where pods go, and why others wait; `made` says when the page was made."""
-    return render("placement", report=report, made=made)
+def placement_page(report: PlacementReport) -> str:
+    """Where pods go, and why others wait."""
+    return render("placement", report=report)
 
 
-def capacity_page(found: CapacityAnswer, *, made: str) -> str:
-    """How many more of a pod fit; `made` says when the page was made."""
-    most = max(found.by_zone.values(), default=1)
-    zones: list[Bars] = [(zone, [("b", count / most, str(count))]) for zone, count in found.by_zone.items()]
-    return render("capacity", found=found, zones=zones, made=made)
+def capacity_page(answer: CapacityAnswer) -> str:
+    """How many more of a pod fit."""
+    most = max(answer.by_zone.values(), default=1)
+    zones: list[Bars] = [(zone, [("b", count / most, str(count))]) for zone, count in answer.by_zone.items()]
+    return render("capacity", answer=answer, zones=zones)
 
 
-def what_if_page(found: WhatIfAnswer, *, made: str = "") -> str:
+def what_if_page(answer: WhatIfAnswer) -> str:
     """The cluster as it is and as it would be."""
-    members = [*found.zones, found.total] if len(found.zones) > 1 else [found.total]
+    members = [*answer.zones, answer.total] if len(answer.zones) > 1 else [answer.total]
     fullness: dict[str, list[Bars]] = {}
-    for resource, whole in found.total.resources.items():
+    for resource, whole in answer.total.resources.items():
         if resource in ("cpu", "memory") or whole.before or whole.after:
             shares = [(member.name, member.resources[resource]) for member in members if resource in member.resources]
             fullness[resource] = [
                 (name, [_bar("a", share.before or 0.0), _bar("b", share.after or 0.0)]) for name, share in shares
             ]
-    return render("what_if", found=found, fullness=fullness, made=made)
+    return render("what_if", answer=answer, fullness=fullness)
 
 
-def releases_page(found: ReleaseComparison, *, made: str) -> str:
-    """What an upgrade would change; `made` says when the page was made."""
-    return render("releases", found=found, made=made)
+def releases_page(comparison: ReleaseComparison) -> str:
+    """What an upgrade would change."""
+    return render("releases", comparison=comparison)
 
 
-def readiness_page(found: ReadinessReport, *, made: str) -> str:
-    """Whether nodes can be drained or upgraded; `made` says when the page was made."""
-    blocking = sum(each.severity is Severity.BLOCKS for each in found.findings)
-    return render("readiness", found=found, blocking=blocking, made=made)
+def readiness_page(report: ReadinessReport) -> str:
+    """Whether nodes can be drained or upgraded."""
+    blocking = sum(finding.severity is Severity.BLOCKS for finding in report.findings)
+    return render("readiness", report=report, blocking=blocking)
 
 
-def shadow_page(report: ShadowReport, *, made: str) -> str:
-    """How far two schedulers agree, and why they differ; `made` says when the page was made."""
+def shadow_page(report: ShadowReport) -> str:
+    """How far two schedulers agree, and why they differ."""
     counted_by = {name: _counts([*getattr(report, name).items()]) for name in ("causes", "plugins", "workloads")}
     most = max((sum(counts.values()) for counts in report.days.values()), default=1)
     days: list[Bars] = []
@@ -228,7 +226,7 @@ def shadow_page(report: ShadowReport, *, made: str) -> str:
         agreeing = sum(counts.get(judgement, 0) for judgement in AGREEING)
         differing = sum(counts.values()) - agreeing
         days.append((day, [("b", agreeing / most, str(agreeing)), ("d", differing / most, str(differing))]))
-    return render("shadow", report=report, days=days, made=made, **counted_by)
+    return render("shadow", report=report, days=days, **counted_by)
 
 
 @cache
@@ -254,8 +252,9 @@ def _environment() -> Environment:
 
 
 def render(template: str, **answer: object) -> str:
-    """The page of a template, with what it shows."""
-    return _environment().get_template(f"{template}.html.j2").render(answer)
+    """The page of a template, with what it shows and the time when it was made."""
+    made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return _environment().get_template(f"{template}.html.j2").render(answer, made=made)
 
 
 def _colours(resources: Sequence[str]) -> list[tuple[str, str]]:
@@ -281,7 +280,7 @@ def _over_time(report: SimulationReport) -> dict[str, LineChart]:
         Line("pending", "c", [moment.pending for moment in moments]),
     ]
     if report.evicted:
-        evictions = sorted(each.time for each in report.preemptions for _ in each.victims)
+        evictions = sorted(eviction.time for eviction in report.preemptions for _ in eviction.victims)
         pods.append(Line("evicted so far", "d", [bisect_right(evictions, time) for time in times]))
     requested = [
         Line(title_of(name), style, [moment.resources.get(name, 0.0) for moment in moments])

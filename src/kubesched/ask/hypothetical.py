@@ -99,16 +99,16 @@ def _kind(obj: KubeObject) -> str:
 
 def apply_hypothetical(objects: Iterable[KubeObject], edits: Iterable[Edit]) -> tuple[KubeObject, ...]:
     """The objects once all edits have been made, one after another. EditError with the mistakes of all of them."""
-    known, mistakes = ObjectSet(objects), list[EditMistake]()
+    cluster, mistakes = ObjectSet(objects), list[EditMistake]()
     for edit in edits:
         try:
-            for change in list(changes_of(edit, known)):
-                known.apply(change)
+            for change in list(changes_of(edit, cluster)):
+                cluster.apply(change)
         except EditError as error:
             mistakes += error.mistakes
     if mistakes:
         raise EditError(mistakes=mistakes)
-    return tuple(known)
+    return tuple(cluster)
 
 
 def apply_to_trial(
@@ -119,17 +119,19 @@ def apply_to_trial(
         path = f"changes[{i}]"
         try:
             if isinstance(edit, CreateObject):
-                trial.change(_created(edit, path, trial, objects))
+                trial.change(_creation(edit, path, trial, objects))
                 continue
             for change in list(changes_of(edit, trial.cluster)):
                 check_time()
                 trial.change(change)
         except EditError as error:
-            lines = [f"{path}{each.field and '.'}{each.field}: {each.problem_named}" for each in error.mistakes]
+            lines = [
+                f"{path}{mistake.field and '.'}{mistake.field}: {mistake.problem_named}" for mistake in error.mistakes
+            ]
             raise RequestError(*lines) from None
 
 
-def _created(edit: CreateObject, path: str, trial: Trial, objects: RequestObjects) -> Change[KubeObject]:
+def _creation(edit: CreateObject, path: str, trial: Trial, objects: RequestObjects) -> Change[KubeObject]:
     obj = objects.object(edit.object, f"{path}.object")
     if trial.cluster.find(type(obj), obj.name, obj.namespace) is not None:
         raise RequestError(f"{path}.object: there is a {obj.kind} {obj.key} already")
@@ -140,40 +142,40 @@ def changes_of(edit: Edit, cluster: EditableCluster) -> Changes:
     """The changes of objects that an edit comes to. Raises EditError."""
     match edit:
         case CordonNodes() | UncordonNodes():
-            yield from _cordoned(_nodes(edit, cluster), isinstance(edit, CordonNodes))
+            yield from _cordon(_nodes(edit, cluster), isinstance(edit, CordonNodes))
         case DrainNodes():
             nodes = _nodes(edit, cluster)
-            yield from _evicted(nodes, cluster)
-            yield from _cordoned(nodes, True)
+            yield from _evict(nodes, cluster)
+            yield from _cordon(nodes, True)
         case RescheduleAll():
-            yield from _evicted(list(cluster.all(Node)), cluster)
+            yield from _evict(list(cluster.all(Node)), cluster)
         case FailNodes():
-            yield from _failed(_nodes(edit, cluster), cluster)
+            yield from _fail(_nodes(edit, cluster), cluster)
         case RemoveNodes():
-            yield from _removed(_nodes(edit, cluster), cluster)
+            yield from _remove(_nodes(edit, cluster), cluster)
         case AddNodes():
             names = nodes_meant(cluster.all(Node), edit.like)
             if not names:
-                raise _mistaken(edit, "like", edit.like, whats_wrong(cluster.all(Node), edit.like))
+                raise _error_of(edit, "like", edit.like, whats_wrong(cluster.all(Node), edit.like))
             model = cluster.find(Node, min(names))
             assert isinstance(model, Node)
             kinds: tuple[type[KubeObject], ...] = (CSINode, ResourceSlice, Pod)
             belongings = [obj for kind in kinds for obj in cluster.all(kind) if belongs_to(obj, model.name)]
-            yield from _added(model, edit.count, belongings, cluster)
+            yield from _add(model, edit.count, belongings, cluster)
         case AddNodesFromTemplate():
-            yield from _added(edit.template, edit.count, (), cluster)
+            yield from _add(edit.template, edit.count, (), cluster)
         case DeleteObject():
-            yield Change(_known(edit, cluster), None)
+            yield Change(_find_object(edit, cluster), None)
         case PatchObject():
-            obj = _known(edit, cluster)
-            yield Change(obj, _patched(obj, edit))
+            obj = _find_object(edit, cluster)
+            yield Change(obj, _patch(obj, edit))
         case ScaleWorkload():
-            yield from _scaled(edit, cluster)
+            yield from _scale(edit, cluster)
         case ApplyObjects():
-            yield from _applied(edit, cluster)
+            yield from _apply(edit, cluster)
 
 
-def _mistaken(edit: Edit, field: str, target: str, problem: str) -> EditError:
+def _error_of(edit: Edit, field: str, target: str, problem: str) -> EditError:
     return EditError(mistakes=[EditMistake(edit, field, target, problem)])
 
 
@@ -183,15 +185,15 @@ def _mistaken(edit: Edit, field: str, target: str, problem: str) -> EditError:
 def node_names(edit: NodesEdit, cluster: EditableCluster) -> set[str]:
     """The nodes that an edit names, or means by a label. EditError where a text means none."""
     if bool(edit.nodes) == bool(edit.selector):
-        raise _mistaken(edit, "", "", "expected either nodes or a selector")
+        raise _error_of(edit, "", "", "expected either nodes or a selector")
     if edit.selector and "=" not in edit.selector:
-        raise _mistaken(edit, "selector", edit.selector, "expected key=value")
+        raise _error_of(edit, "selector", edit.selector, "expected key=value")
     nodes, names, mistakes = list(cluster.all(Node)), set[str](), list[EditMistake]()
-    known = {node.name for node in nodes}
+    all_names = {node.name for node in nodes}
     for i, text in enumerate(edit.nodes or (edit.selector,)):
-        meant = {text} if text in known else nodes_meant(nodes, text)
-        names |= meant
-        if not meant:
+        matching = {text} if text in all_names else nodes_meant(nodes, text)
+        names |= matching
+        if not matching:
             field = f"nodes[{i}]" if edit.nodes else "selector"
             mistakes.append(EditMistake(edit, field, text, whats_wrong(nodes, text)))
     if mistakes:
@@ -204,7 +206,7 @@ def _nodes(edit: NodesEdit, cluster: EditableCluster) -> list[Node]:
     return [node for node in cluster.all(Node) if node.name in names]
 
 
-def _cordoned(nodes: Iterable[Node], is_cordoned: bool) -> Changes:
+def _cordon(nodes: Iterable[Node], is_cordoned: bool) -> Changes:
     """With the taint that the node controller adds to nodes that are cordoned."""
     for node in nodes:
         if node.spec.unschedulable != is_cordoned:
@@ -213,18 +215,18 @@ def _cordoned(nodes: Iterable[Node], is_cordoned: bool) -> Changes:
             yield Change(node, replace(node, spec=replace(node.spec, unschedulable=is_cordoned, taints=taints)))
 
 
-def _failed(nodes: list[Node], cluster: EditableCluster) -> Changes:
+def _fail(nodes: list[Node], cluster: EditableCluster) -> Changes:
     """What becomes of nodes that are out of reach, once their pods' `tolerationSeconds` are over."""
-    yield from _evicted(nodes, cluster, waits_for_kubelet=True)
+    yield from _evict(nodes, cluster, waits_for_kubelet=True)
     for node in nodes:
         others = [taint for taint in node.spec.taints if taint not in UNREACHABLE_TAINTS]
-        conditions = [each for each in node.status.conditions if each.type != "Ready"]
+        conditions = [condition for condition in node.status.conditions if condition.type != "Ready"]
         status = replace(node.status, conditions=(*conditions, NodeCondition("Ready", "Unknown")))
         spec = replace(node.spec, taints=(*others, *UNREACHABLE_TAINTS))
         yield Change(node, replace(node, spec=spec, status=status))
 
 
-def _evicted(nodes: Iterable[Node], cluster: EditableCluster, *, waits_for_kubelet: bool = False) -> Changes:
+def _evict(nodes: Iterable[Node], cluster: EditableCluster, *, waits_for_kubelet: bool = False) -> Changes:
     """The pods of the nodes that a drain evicts are pending, under the names they have. Their devices are free.
 
     Where a kubelet would have to confirm that they are gone and does not, the pods of a StatefulSet stay on their way
@@ -250,13 +252,13 @@ def _evicted(nodes: Iterable[Node], cluster: EditableCluster, *, waits_for_kubel
 
 def _tolerates_loss(pod: Pod) -> bool:
     """Whether it stays on an unreachable node for as long as that takes."""
-    tolerating = [each for each in pod.spec.tolerations if tolerates(each, UNREACHABLE_TAINTS[1])]
-    return bool(tolerating) and all(each.toleration_seconds is None for each in tolerating)
+    tolerating = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, UNREACHABLE_TAINTS[1])]
+    return bool(tolerating) and all(toleration.toleration_seconds is None for toleration in tolerating)
 
 
-def _removed(nodes: list[Node], cluster: EditableCluster) -> Changes:
+def _remove(nodes: list[Node], cluster: EditableCluster) -> Changes:
     """What stands on the nodes leaves first, so that a trial can put it back after them."""
-    yield from _evicted(nodes, cluster)
+    yield from _evict(nodes, cluster)
     names = {node.name for node in nodes}
     for pod in cluster.all(Pod):
         if pod.spec.node_name in names and not leaves(pod):
@@ -271,7 +273,7 @@ def _removed(nodes: list[Node], cluster: EditableCluster) -> Changes:
         yield Change(node, None)
 
 
-def _added(model: Node, number: int, belongings: Collection[KubeObject], cluster: EditableCluster) -> Changes:
+def _add(model: Node, number: int, belongings: Collection[KubeObject], cluster: EditableCluster) -> Changes:
     taken = {node.name for node in cluster.all(Node)}
     free = (name for i in count(1) if (name := f"{model.name}-new-{i}") not in taken)
     for name in islice(free, number):
@@ -282,20 +284,20 @@ def _added(model: Node, number: int, belongings: Collection[KubeObject], cluster
 # -- objects ----------------------------------------------------------------------------------------------------------
 
 
-def _known(edit: DeleteObject | PatchObject, cluster: EditableCluster) -> KubeObject:
+def _find_object(edit: DeleteObject | PatchObject, cluster: EditableCluster) -> KubeObject:
     if edit.kind not in KINDS:
-        raise _mistaken(edit, "kind", edit.kind, f"scheduling does not look at objects of {edit.kind!r}")
+        raise _error_of(edit, "kind", edit.kind, f"scheduling does not look at objects of {edit.kind!r}")
     kind = KINDS[edit.kind]
     namespace = (edit.namespace or "default") if kind.resource.namespaced else ""
     obj = cluster.find(kind.record, edit.name, namespace)
     if obj is None:
         key = f"{namespace}/{edit.name}" if namespace else edit.name
         why = whats_wrong(cluster.all(Node), edit.name) if kind.record is Node else f"there is no {edit.kind} {key}"
-        raise _mistaken(edit, "name", edit.name, why)
+        raise _error_of(edit, "name", edit.name, why)
     return obj
 
 
-def _patched(obj: KubeObject, edit: PatchObject) -> KubeObject:
+def _patch(obj: KubeObject, edit: PatchObject) -> KubeObject:
     def refused(*problems: str) -> EditError:
         return EditError(mistakes=[EditMistake(edit, "patch", edit.name, problem) for problem in problems])
 
@@ -315,11 +317,11 @@ def _patched(obj: KubeObject, edit: PatchObject) -> KubeObject:
 # -- workloads --------------------------------------------------------------------------------------------------------
 
 
-def _scaled(edit: ScaleWorkload, cluster: EditableCluster) -> Changes:
-    workload = _workload(edit, cluster)
+def _scale(edit: ScaleWorkload, cluster: EditableCluster) -> Changes:
+    workload = _scaled_workload(edit, cluster)
     pods = [pod for pod in cluster.all(Pod) if _is_owned(pod, workload) and not pod.is_finished]
     if len(pods) < edit.replicas and not workload.spec.template.spec.containers:
-        raise _mistaken(edit, "", edit.title, "there is no pod template of which more could be made")
+        raise _error_of(edit, "", edit.title, "there is no pod template of which more could be made")
     leaving = _in_order_of_leaving(pods)[: max(0, len(pods) - edit.replicas)]
     if isinstance(workload, StatefulSet):
         start = workload.spec.ordinals.start if workload.spec.ordinals is not None else 0
@@ -329,19 +331,19 @@ def _scaled(edit: ScaleWorkload, cluster: EditableCluster) -> Changes:
     yield Change(workload, replace(workload, spec=replace(workload.spec, replicas=edit.replicas)))
 
 
-def _workload(edit: ScaleWorkload, cluster: EditableCluster) -> PodWorkload:
+def _scaled_workload(edit: ScaleWorkload, cluster: EditableCluster) -> PodWorkload:
     """The workload whose number is changed: of a Deployment it is its current ReplicaSet, if it has one."""
-    known = list(cluster.all(edit.workload))
+    workloads = list(cluster.all(edit.workload))
     key = f"{edit.namespace}/{edit.name}"
-    workload = next((obj for obj in known if obj.key == key), None)
+    workload = next((obj for obj in workloads if obj.key == key), None)
     if workload is None:
-        unknown = unknown_of_kind(edit.workload, key, [obj.key for obj in known])
-        raise _mistaken(edit, "workload", edit.title, unknown)
+        unknown = unknown_of_kind(edit.workload, key, [obj.key for obj in workloads])
+        raise _error_of(edit, "workload", edit.title, unknown)
     replica_sets = [obj for obj in cluster.all(ReplicaSet) if _is_owned(obj, workload)]
-    return max(replica_sets, key=_newest) if replica_sets else workload
+    return max(replica_sets, key=_revision_of) if replica_sets else workload
 
 
-def _newest(replica_set: ReplicaSet) -> tuple[int, int]:
+def _revision_of(replica_set: ReplicaSet) -> tuple[int, int]:
     revision = replica_set.metadata.annotations.get(_REVISION, "")
     return int(revision) if revision.isdigit() else 0, replica_set.spec.replicas or 0
 
@@ -362,7 +364,7 @@ def _ordinal(pod: Pod) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def _applied(edit: ApplyObjects, cluster: EditableCluster) -> Changes:
+def _apply(edit: ApplyObjects, cluster: EditableCluster) -> Changes:
     """An object that is replaced goes first, so that the new one comes last, as all that is new."""
     replaced = {(_kind(obj), obj.key) for obj in edit.objects}
     owners: set[tuple[str, str, str] | None] = {

@@ -112,11 +112,11 @@ def _schema(hint: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(hint):
         return record_schema(hint)  # type: ignore[arg-type]
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"enum": [each.value for each in hint]}
+        return {"enum": [member.value for member in hint]}
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin in (Union, types.UnionType):
-        options = [_schema(each) for each in arguments if each is not type(None)]
+        options = [_schema(member) for member in arguments if member is not type(None)]
         return options[0] if len(options) == 1 else {"anyOf": options}
     if origin in (tuple, list):
         return {"type": "array", "items": _schema(arguments[0])}

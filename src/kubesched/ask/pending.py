@@ -13,7 +13,7 @@ from kubesched.ask.explain import explain
 from kubesched.ask.explain.explanation import Cause, cause_of
 from kubesched.ask.output import counted
 from kubesched.ask.remedies import Remedies, RemedyKind
-from kubesched.ask.trial import Trial
+from kubesched.ask.trial import changed
 from kubesched.framework.decision import Outcome
 from kubesched.framework.engine import Engine
 from kubesched.simulate.cluster import ClusterModel
@@ -57,19 +57,20 @@ class PendingGroup:
     @property
     def help_for_all(self) -> list[str]:
         """How many more nodes would place how many of them, in sentences."""
-        said = []
+        sentences = []
         for pool in self.pools:
             places = f"{pool.places} of them"
             if pool.places == len(self.pods):
                 places = "it" if len(self.pods) == 1 else "all of them"
-            said.append(f"{counted(pool.nodes, 'more node')} of pool {pool.pool} would place {places}.")
-        return said
+            sentences.append(f"{counted(pool.nodes, 'more node')} of pool {pool.pool} would place {places}.")
+        return sentences
 
     @property
     def help_for_first(self) -> list[str]:
         """What else would help the first of them, in sentences."""
-        found = self.remedies.found if self.remedies is not None else ()
-        return [each.sentences for each in found if each.steps[-1].sort is not RemedyKind.ADD_NODE or not self.pools]
+        remedies = self.remedies.found if self.remedies is not None else ()
+        told_before = RemedyKind.ADD_NODE if self.pools else None
+        return [remedy.sentences for remedy in remedies if remedy.steps[-1].sort is not told_before]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,8 @@ class _Groups:
 
     def _cause(self, pod: Pod, outcome: UnplacedPod) -> Cause:
         is_tried = outcome.outcome != "skipped"
-        found = cause_of(self._engine.decide(pod), self._engine.pre_enqueue(pod)) if is_tried else None
-        return found or Cause(outcome.message)
+        cause = cause_of(self._engine.decide(pod), self._engine.pre_enqueue(pod)) if is_tried else None
+        return cause or Cause(outcome.message)
 
     def _group(self, workload: str, why: str, members: Sequence[tuple[Pod, UnplacedPod]]) -> PendingGroup:
         pods, (first, outcome) = [pod for pod, _ in members], members[0]
@@ -148,8 +149,8 @@ class _Groups:
     def _pools(self, pods: Sequence[Pod]) -> tuple[PoolHelp, ...]:
         pools = pools_of(self._cluster.state)  # a pod that is spread may need its node in one zone of several
         helping = [pool for pool in pools if self._places(pool, len(pool.models), pods[:1])][:MOST_POOLS]
-        found = [self._help(pool, pods) for pool in helping]
-        return tuple(sorted(found, key=lambda help_: (-help_.places, help_.nodes)))
+        helps = [self._help(pool, pods) for pool in helping]
+        return tuple(sorted(helps, key=lambda help_: (-help_.places, help_.nodes)))
 
     def _help(self, pool: NodePool, pods: Sequence[Pod]) -> PoolHelp:
         """The fewest new nodes of the pool after which more of them would place no more of the pods."""
@@ -161,11 +162,9 @@ class _Groups:
     def _places(self, pool: NodePool, nodes: int, pods: Sequence[Pod]) -> int:
         """How many of the pods find a node once there are so many more, in the zones of the pool by turns."""
         models = enumerate(islice(cycle(pool.models), nodes), 1)
-        made = [obj for number, model in models for obj in one_more(self._cluster.state, model, number)]
+        objects = [obj for number, model in models for obj in one_more(self._cluster.state, model, number)]
         placed = 0
-        with Trial(self._cluster) as trial:
-            for obj in made:
-                trial.change(Change(None, obj))
+        with changed(self._cluster, [Change(None, obj) for obj in objects]) as trial:
             for pod in pods:
                 decision = self._engine.decide(trial.with_claims(pod))
                 placed += decision.outcome is Outcome.SCHEDULED and trial.reserve(decision)

@@ -71,29 +71,29 @@ def check_readiness(
     progress: Progress | None = None,
 ) -> ReadinessReport:
     """Apply the drain or upgrade to a copy of the cluster, and report what blocks it. Raises EditError, UserError."""
-    known = tuple(objects)
-    nodes = node_names(edit, ObjectSet(known))
-    found = what_if(known, configuration, [edit], seed=seed, progress=progress).difference
-    look = _Look(known, nodes, found)
-    findings = [*look.budgets(), *look.room(), *look.pods(), *look.gates()]
-    upgrade = found.upgrade
+    cluster = tuple(objects)
+    nodes = node_names(edit, ObjectSet(cluster))
+    answer = what_if(cluster, configuration, [edit], seed=seed, progress=progress).difference
+    inspection = _Inspection(cluster, nodes, answer)
+    findings = [*inspection.budgets(), *inspection.room(), *inspection.pods(), *inspection.gates()]
+    upgrade = answer.upgrade
     return ReadinessReport(
         operation="upgrade" if isinstance(edit, UpgradeNodes) else "drain",
-        nodes=tuple(sorted(nodes, key=look.hardness)),
-        pods=len(look.leaving),
+        nodes=tuple(sorted(nodes, key=inspection.hardness)),
+        pods=len(inspection.leaving),
         ready=all(finding.severity is not Severity.BLOCKS for finding in findings),
-        findings=tuple(sorted(findings, key=lambda each: each.severity is not Severity.BLOCKS)),
-        moved=len(found.moved),
+        findings=tuple(sorted(findings, key=lambda finding: finding.severity is not Severity.BLOCKS)),
+        moved=len(answer.moved),
         seconds=upgrade.seconds if upgrade is not None else None,
     )
 
 
-class _Look:
-    """What is on the nodes, and who guards it."""
+class _Inspection:
+    """The pods on the nodes, and the budgets that guard them."""
 
-    def __init__(self, objects: tuple[KubeObject, ...], nodes: set[str], found: WhatIfAnswer) -> None:
+    def __init__(self, objects: tuple[KubeObject, ...], nodes: set[str], answer: WhatIfAnswer) -> None:
         self._objects = objects
-        self._found = found
+        self._answer = answer
         pods = [obj for obj in objects if isinstance(obj, Pod) and not obj.is_finished]
         self.leaving = [pod for pod in pods if pod.spec.node_name in nodes and leaves(pod)]
         self._tracker = BudgetTracker((obj for obj in objects if isinstance(obj, PodDisruptionBudget)), pods)
@@ -123,8 +123,8 @@ class _Look:
                 yield _risk("budget", budget, text, "go node by node, and give it time")
 
     def room(self) -> Iterator[ReadinessFinding]:
-        for reason, pods in self._found.reasons:
-            names = [each.pod for each in pods]
+        for reason, pods in self._answer.reasons:
+            names = [pod.pod for pod in pods]
             text = f"{counted(len(names), 'pod')} would find no node: {reason}"
             yield _blocks("room", listed(names), text, "add nodes first, or go with a surge")
 
@@ -140,13 +140,13 @@ class _Look:
             text = "data in an emptyDir or a hostPath stays behind, and kubectl drain asks for --delete-emptydir-data"
             yield _risk("local-data", listed(scratch), text, "see that it can be lost")
         volumes = {obj.name for obj in self._objects if isinstance(obj, PersistentVolume) and _is_local(obj)}
-        known = (obj for obj in self._objects if isinstance(obj, PersistentVolumeClaim))
-        local = {claim.key for claim in known if claim.spec.volume_name in volumes}
+        claims_in_cluster = (obj for obj in self._objects if isinstance(obj, PersistentVolumeClaim))
+        local = {claim.key for claim in claims_in_cluster if claim.spec.volume_name in volumes}
         for pod in self.leaving:
             claims = (volume.persistent_volume_claim for volume in pod.spec.volumes)
             names = [f"{pod.namespace}/{claim.claim_name}" for claim in claims if claim is not None]
-            if kept := [name for name in names if name in local]:
-                text = f"data on its node alone ({listed(kept)}): it can run nowhere else"
+            if pinned := [name for name in names if name in local]:
+                text = f"data on its node alone ({listed(pinned)}): it can run nowhere else"
                 yield _risk("local-data", pod.key, text, "keep the node, or let the application copy its data")
 
     def gates(self) -> Iterator[ReadinessFinding]:
@@ -164,7 +164,7 @@ class _Look:
 def _is_local(volume: PersistentVolume) -> bool:
     affinity = volume.spec.node_affinity
     terms = affinity.required.node_selector_terms if affinity is not None and affinity.required is not None else ()
-    return any(each.key == HOSTNAME for term in terms for each in term.match_expressions)
+    return any(expression.key == HOSTNAME for term in terms for expression in term.match_expressions)
 
 
 def _owner(pod: Pod) -> str:

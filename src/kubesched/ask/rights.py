@@ -53,9 +53,9 @@ _PROXY = Right("", "pods/proxy", ("get",))
 def cluster_rights(step: str, *, pod_groups: bool = False) -> list[Right]:
     """The rights of the ClusterRole."""
     if step == "ask":
-        return [_followed(kind.resource) for kind in kinds_read(workloads=True).values()]
+        return [_right_to_watch(kind.resource) for kind in kinds_read(workloads=True).values()]
     kinds: Iterable[Kind] = (*WATCHED, KINDS["DeviceTaintRule"], *((KINDS["PodGroup"],) if pod_groups else ()))
-    rights = [*(_followed(kind.resource) for kind in kinds), *_REVIEWS]
+    rights = [*(_right_to_watch(kind.resource) for kind in kinds), *_REVIEWS]
     if step == "run":
         rights += _WRITTEN
         rights += [Right("scheduling.k8s.io", "podgroups/status", ("patch",))] if pod_groups else []
@@ -73,7 +73,7 @@ def system_rights(step: str, lease: str = "kubesched") -> list[Right]:
     return [_AUTHORITIES, *(leases if step == "run" else ())]
 
 
-def _followed(resource: Resource) -> Right:
+def _right_to_watch(resource: Resource) -> Right:
     return Right(resource.group, resource.plural, FOLLOWED)
 
 
@@ -109,10 +109,10 @@ def roles(step: str, *, lease: str = "kubesched", pod_groups: bool = False) -> l
 
 def bindings(step: str, subject: dict[str, str]) -> list[dict[str, Any]]:
     """The bindings of these roles to a user or a service account."""
-    name, made = f"kubesched-{step}", list[dict[str, Any]]()
+    name, documents = f"kubesched-{step}", list[dict[str, Any]]()
     for kind in ("ClusterRole", "Role"):
         metadata = {"name": name} | ({"namespace": SYSTEM} if kind == "Role" else {})
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
         binding = {"apiVersion": ROLE_API, "kind": f"{kind}Binding", "metadata": metadata}
-        made.append({**binding, "roleRef": reference, "subjects": [subject]})
-    return made
+        documents.append({**binding, "roleRef": reference, "subjects": [subject]})
+    return documents

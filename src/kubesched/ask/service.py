@@ -124,9 +124,14 @@ class QueryService:
             requested, objects, age = prepared
             check_time()
             requested.check(objects)
-            settings, plugins = self.cluster.configuration, self.cluster.plugins
-            kept = self._baselines if self._stands_still else {}
-            outcome = what_if(objects, settings, requested.edits, plugins=plugins, baselines=kept, progress=check_time)
+            outcome = what_if(
+                objects,
+                self.cluster.configuration,
+                requested.edits,
+                plugins=self.cluster.plugins,
+                baselines=self._baselines if self._stands_still else {},
+                progress=check_time,
+            )
             return outcome, age
 
         return await self.run(prepare, answer)

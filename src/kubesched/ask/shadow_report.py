@@ -36,11 +36,11 @@ class ShadowReport:
 
 def report_of(ledger: ShadowLedger) -> ShadowReport:
     counts = ledger.counts
-    pods, agreed = sum(counts.values()), sum(counts.get(each, 0) for each in AGREEING)
+    pods, agreed = sum(counts.values()), sum(counts.get(judgement, 0) for judgement in AGREEING)
     days: dict[str, Counts] = {}
-    for hour, found in sorted(ledger.hours.items(), key=lambda item: int(item[0])):
+    for hour, counts_of_hour in sorted(ledger.hours.items(), key=lambda item: int(item[0])):
         of_day = days.setdefault(_at(float(hour))[:10], {})
-        for judgement, count in found.items():
+        for judgement, count in counts_of_hour.items():
             of_day[judgement] = of_day.get(judgement, 0) + count
     return ShadowReport(
         _at(ledger.since),
@@ -52,7 +52,7 @@ def report_of(ledger: ShadowLedger) -> ShadowReport:
         _differing(ledger.plugins),
         _differing(ledger.workloads),
         days,
-        tuple(msgspec.to_builtins(each) for each in reversed(ledger.examples)),
+        tuple(map(msgspec.to_builtins, reversed(ledger.examples))),
     )
 
 

@@ -74,8 +74,8 @@ def find_pod(
         return _member_of(cluster, key)
     workload = cluster.workloads.get((kind, key))
     if workload is None:
-        known = [other for other_kind, other in cluster.workloads if other_kind is kind]
-        raise UnknownTargetError(unknown_of_kind(kind, key, known))
+        others = [other for other_kind, other in cluster.workloads if other_kind is kind]
+        raise UnknownTargetError(unknown_of_kind(kind, key, others))
     pending = [pod for pod in cluster.pending() if _is_of(cluster, pod, workload)]
     return pending[0] if pending else _next_pod(cluster, workload, trial)
 
@@ -92,9 +92,9 @@ def pending_of(cluster: ClusterModel, text: str, namespace: str = DEFAULT_NAMESP
 
 
 def _member_of(cluster: ClusterModel, key: str) -> Pod:
-    known = {group.key for group in cluster.state.objects.all(PodGroup)}
-    if key not in known:
-        raise UnknownTargetError(unknown_of_kind(PodGroup, key, sorted(known)))
+    keys = {group.key for group in cluster.state.objects.all(PodGroup)}
+    if key not in keys:
+        raise UnknownTargetError(unknown_of_kind(PodGroup, key, sorted(keys)))
     if not cluster.state.features.pod_groups:
         raise UnknownTargetError(f"PodGroup {key}: groups need --feature-gates=GenericWorkload=true")
     members = [pod for pod in (*cluster.pending(), *cluster.pods.values()) if group_key(pod) == key]
@@ -120,26 +120,26 @@ def _next_pod(cluster: ClusterModel, workload: PodWorkload, trial: Trial | None)
     owned: list[KubeObject] = []
     if isinstance(workload, DaemonSet):
         owned = [pod for pod in cluster.pods.values() if _is_of(cluster, pod, workload)]
-    made = expand([*nodes, *owned, _wanting_one_more(workload, cluster.pods)])
-    pods = [pod for series in made.series for pod in series.pods if not pod.spec.node_name]
+    expansion = expand([*nodes, *owned, _wants_one_pod(workload, cluster.pods)])
+    pods = [pod for series in expansion.series for pod in series.pods if not pod.spec.node_name]
     if not pods:
         why = "every node that it may run on has its pod" if isinstance(workload, DaemonSet) else "it makes no pods"
         raise UnknownTargetError(f"{type(workload).__name__} {workload.key}: {why}")
     apply = cluster.handle if trial is None else trial.change
-    for obj in made.objects:
+    for obj in expansion.objects:
         if not isinstance(obj, Node | Pod) and state.objects.get(type(obj), obj.name, obj.namespace) is None:
             apply(Change(None, obj))
-    return (trial or cluster).with_claims(_with_free_name(cluster, pods[0]))
+    return (trial or cluster).with_claims(_under_free_name(cluster, pods[0]))
 
 
-def _with_free_name(cluster: ClusterModel, pod: Pod) -> Pod:
+def _under_free_name(cluster: ClusterModel, pod: Pod) -> Pod:
     if pod.key not in cluster.pods:
         return pod
     name = f"{pod.name}-next"
     return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.namespace}/{name}"))
 
 
-def _wanting_one_more(workload: PodWorkload, pods: Collection[str]) -> PodWorkload:
+def _wants_one_pod(workload: PodWorkload, pods: Collection[str]) -> PodWorkload:
     """The workload as if it had no pods and wanted one, which no pod has the name of."""
     spec = replace(workload.spec, replicas=1, parallelism=1, completions=1, suspend=False)
     if isinstance(workload, StatefulSet):
@@ -174,19 +174,19 @@ def unknown_pod(key: str, cluster: ClusterModel) -> str:
     return f"there is no pod {key}; there are {listed(list(cluster.pods), most=10)}"
 
 
-def unknown_of_kind(kind: type[KubeObject], key: str, known: list[str]) -> str:
+def unknown_of_kind(kind: type[KubeObject], key: str, keys: list[str]) -> str:
     """What there is instead, by `namespace/name`."""
-    similar = _similar(key, known)
+    similar = _similar(key, keys)
     if similar:
         return f"there is no {kind.__name__} {key}; did you mean {listed(similar)}?"
-    return f"there is no {kind.__name__} {key}" + (f"; there are {listed(known, most=10)}" if known else "")
+    return f"there is no {kind.__name__} {key}" + (f"; there are {listed(keys, most=10)}" if keys else "")
 
 
-def _similar(key: str, known: Collection[str]) -> list[str]:
+def _similar(key: str, keys: Collection[str]) -> list[str]:
     """Those of the same name elsewhere, then those that are spelled alike."""
     name = key.rpartition("/")[2]
-    namesakes = [other for other in known if other.rpartition("/")[2] == name]
-    return list(dict.fromkeys([*namesakes, *difflib.get_close_matches(key, known, n=4, cutoff=0.85)]))
+    namesakes = [other for other in keys if other.rpartition("/")[2] == name]
+    return list(dict.fromkeys([*namesakes, *difflib.get_close_matches(key, keys, n=4, cutoff=0.85)]))
 
 
 # -- objects that a question brings along -----------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class RequestObjects:
         except msgspec.DecodeError as error:  # such as text that is not UTF-8
             raise RequestError(f"{path}: {error}") from None
         if isinstance(value, str):
-            return self._known(value, path, trial)
+            return self._find_pod(value, path, trial)
         pod = self.new_pod(value, path)
         self._pods[key] = pod
         if len(self._pods) > _MOST_KEPT:
@@ -230,7 +230,7 @@ class RequestObjects:
 
     def pods(self, raws: Iterable[msgspec.Raw], path: str, trial: Trial) -> list[Pod]:
         """Several pods, none of them twice. RequestError with the mistakes of all of them."""
-        found: dict[str, Pod] = {}
+        pods: dict[str, Pod] = {}
         lines: list[str] = []
         for i, raw in enumerate(raws):
             try:
@@ -238,12 +238,12 @@ class RequestObjects:
             except RequestError as error:
                 lines += error.lines
                 continue
-            if pod.identity in found:
+            if pod.identity in pods:
                 lines.append(f"{path}[{i}]: the pod {pod.key} is named twice")
-            found[pod.identity] = pod
+            pods[pod.identity] = pod
         if lines:
             raise RequestError(*lines)
-        return list(found.values())
+        return list(pods.values())
 
     def object(self, value: Mapping[str, Any], path: str, *, workloads: bool = False) -> KubeObject:
         """A new object of any kind that scheduling looks at, or that makes pods. Raises RequestError."""
@@ -263,13 +263,13 @@ class RequestObjects:
             raise RequestError(*(_at(path, mistake) for mistake in mistakes))
         return record
 
-    def _known(self, text: str, path: str, trial: Trial) -> Pod:
+    def _find_pod(self, text: str, path: str, trial: Trial) -> Pod:
         try:
-            found = find_pod(self.cluster, text, trial=trial)
+            pod = find_pod(self.cluster, text, trial=trial)
         except UnknownTargetError as error:
             raise RequestError(*(f"{path}: {line}" for line in error.lines)) from None
-        self._check_profile(found, path)
-        return found
+        self._check_profile(pod, path)
+        return pod
 
     def new_pod(self, value: Any, path: str) -> Pod:
         """A pod that has no node yet. Its uid is its own, so it may be the manifest of one that is there."""
@@ -284,17 +284,17 @@ class RequestObjects:
             named = dict(metadata or {})
             named["name"] = named.get("name") or f"{named.get('generateName') or 'pod-'}asked"
             manifest["metadata"] = named
-        made = self.object(manifest, path)
-        assert isinstance(made, Pod)
-        self._check_profile(made, path)
-        metadata = replace(made.metadata, uid=f"asked/{path}", deletion_timestamp="")
-        return replace(made, metadata=metadata, spec=replace(made.spec, node_name=""), status=PodStatus())
+        pod = self.object(manifest, path)
+        assert isinstance(pod, Pod)
+        self._check_profile(pod, path)
+        metadata = replace(pod.metadata, uid=f"asked/{path}", deletion_timestamp="")
+        return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
 
     def _check_profile(self, pod: Pod, path: str) -> None:
         if not self.cluster.engine.knows(pod.spec.scheduler_name):
-            known = ", ".join(self.cluster.profiles)
+            profiles = ", ".join(self.cluster.profiles)
             raise RequestError(
-                f"{_field(path, 'spec.schedulerName')}: {pod.spec.scheduler_name!r}; there are profiles for {known}"
+                f"{_field(path, 'spec.schedulerName')}: {pod.spec.scheduler_name!r}; there are profiles for {profiles}"
             )
 
     def _follow_classes(self) -> None:

@@ -146,7 +146,7 @@ class Trial:
             self._undo.callback(self._state.delete, pod)
             return
         state, row, assumed, before = self._state, placed.row, placed.assumed, placed.pod
-        identities = [each.pod.identity for each in state.pods.pods_on(row)]
+        identities = [other.pod.identity for other in state.pods.pods_on(row)]
 
         def put_back() -> None:
             state.delete(before)
@@ -167,25 +167,25 @@ class Trial:
         before = list(groups.pending(key))
 
         def put_back() -> None:
-            for each in list(groups.pending(key)):
-                groups.gone(each)
-            for each in before:
-                groups.seen(each)
+            for member in list(groups.pending(key)):
+                groups.gone(member)
+            for member in before:
+                groups.seen(member)
 
         self._undo.callback(put_back)
 
     def _keep_nomination(self, pod: Pod) -> None:
         """The pod's place among those that are nominated to its node; or that it is nominated to none."""
         nominated = self._state.nominated
-        found = nominated.find(pod.identity)
-        if found is None:
+        nomination = nominated.find(pod.identity)
+        if nomination is None:
             self._undo.callback(nominated.remove, pod)
             return
-        known, node_name = found
-        identities = [each.identity for each in nominated.on_node(node_name)]
+        nominated_pod, node_name = nomination
+        identities = [other.identity for other in nominated.on_node(node_name)]
 
         def put_back() -> None:
-            nominated.add(known, node_name)
+            nominated.add(nominated_pod, node_name)
             nominated.arrange(node_name, identities)
 
         self._undo.callback(put_back)
@@ -193,19 +193,28 @@ class Trial:
     def _keep_objects(self, obj: KubeObject) -> None:
         """An object in its place among those of its kind; or that there is none."""
         state, kind = self._state, type(obj)
-        known = state.objects.get(kind, obj.name, obj.namespace)
-        if known is None:
+        before = state.objects.get(kind, obj.name, obj.namespace)
+        if before is None:
             self._undo.callback(self.cluster.handle, Change(obj, None))
             return
-        keys = [each.key for each in state.objects.all(kind)]
+        keys = [other.key for other in state.objects.all(kind)]
 
         def put_back() -> None:
             is_in_place = state.objects.get(kind, obj.name, obj.namespace) is not None
-            self.cluster.handle(Change(None, known))
+            self.cluster.handle(Change(None, before))
             if not is_in_place:
                 state.objects.arrange(kind, keys)
 
         self._undo.callback(put_back)
+
+
+@contextmanager
+def changed(cluster: ClusterModel, changes: Iterable[Change[KubeObject]]) -> Iterator[Trial]:
+    """A trial on the cluster with these changes, for as long as the context lasts."""
+    with Trial(cluster) as trial:
+        for change in changes:
+            trial.change(change)
+        yield trial
 
 
 @dataclass(frozen=True, slots=True)

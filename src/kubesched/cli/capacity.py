@@ -18,7 +18,6 @@ from kubesched.cli.cluster_options import (
     awaited_by,
     config_option,
     feature_gates_option,
-    now_in_words,
     output_option,
     plugin_errors_reported,
     scheduler_config,
@@ -81,7 +80,7 @@ def capacity(
     if output == TEXT:
         _print(found, ceiling, all_nodes=all_nodes)
     elif output == "html":
-        click.echo(capacity_page(found, made=now_in_words()), nl=False)
+        click.echo(capacity_page(found), nl=False)
     else:
         print_plain(answer(found), output)
 

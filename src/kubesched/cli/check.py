@@ -15,7 +15,6 @@ from kubesched.ask.output import counted, listed
 from kubesched.ask.readiness import ReadinessReport, Severity, check_readiness
 from kubesched.cli.cluster_options import (
     manifests_of,
-    now_in_words,
     output_option,
     plugin_errors_reported,
     scheduler_config,
@@ -66,7 +65,7 @@ def check(
         case "json" | "yaml":
             print_plain(answer(found), output)
         case "html":
-            click.echo(readiness_page(found, made=now_in_words()), nl=False)
+            click.echo(readiness_page(found), nl=False)
         case _:
             _print(found)
     sys.exit(1 if not found.ready or (strict and found.findings) else 0)

@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
@@ -92,11 +91,6 @@ config_option = click.option(
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed for the draw among equally good nodes."
 )
-
-
-def now_in_words() -> str:
-    """When a page was made, to be said on it."""
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def simulation_options(command: F) -> F:

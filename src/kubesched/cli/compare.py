@@ -10,7 +10,6 @@ from kubesched.ask.html import comparison_page
 from kubesched.ask.output import agreeing, counted, share
 from kubesched.cli.cluster_options import (
     TEXT,
-    now_in_words,
     output_option,
     read_gates,
     scheduler_config,
@@ -88,7 +87,7 @@ def compare(
     reports = [run(manifests, config, seed) for config in compared]
     found = put_side_by_side([config.name for config in compared], reports)
     if output == "html":
-        click.echo(comparison_page(found, seed=seed, made=now_in_words()), nl=False)
+        click.echo(comparison_page(found, seed=seed), nl=False)
         return
     if output != TEXT:
         print_plain(answer(found, Skipped(manifests.skipped)), output)

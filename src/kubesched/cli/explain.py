@@ -17,7 +17,6 @@ from kubesched.ask.targets import find_pod, parse_target
 from kubesched.cli.cluster_options import (
     TEXT,
     cluster_of,
-    now_in_words,
     output_option,
     plugin_errors_reported,
     simulation_options,
@@ -100,11 +99,11 @@ def _print_document(found: PendingPods | list[ExplainedPod], skipped: Mapping[st
 
     if isinstance(found, PendingPods):
         if output == "html":
-            click.echo(pending_page(found, made=now_in_words()), nl=False)
+            click.echo(pending_page(found), nl=False)
         else:
             print_plain(answer(found, Skipped(skipped)), output)
     elif output == "html":
-        click.echo(explanation_page(found, made=now_in_words()), nl=False)
+        click.echo(explanation_page(found), nl=False)
     else:
         documents = [answer(*each, Skipped(skipped)) for each in found]
         print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)

@@ -14,7 +14,6 @@ from kubesched.ask.output import counted, listed
 from kubesched.cli.cluster_options import (
     TEXT,
     cluster_of,
-    now_in_words,
     output_option,
     plugin_errors_reported,
     simulation_options,
@@ -57,7 +56,7 @@ def place(
             unplaced=tuple(each for each in report.unplaced if each.pod.startswith(f"{only}/")),
         )
     if output == "html":
-        click.echo(placement_page(report, made=now_in_words()), nl=False)
+        click.echo(placement_page(report), nl=False)
         return
     if output != TEXT:
         print_plain(answer(report, Skipped(manifests.skipped)), output)

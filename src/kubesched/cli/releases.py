@@ -17,7 +17,6 @@ from kubesched.ask.releases.comparison import ReleaseComparison, compare_release
 from kubesched.ask.releases.settings import usable_gates
 from kubesched.cli.cluster_options import (
     SchedulerConfig,
-    now_in_words,
     plugin_errors_reported,
     written_config,
 )
@@ -72,7 +71,7 @@ def answer_releases(
         case "json" | "yaml":
             print_plain(answer(found, Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(releases_page(found, made=now_in_words()), nl=False)
+            click.echo(releases_page(found), nl=False)
         case _:
             _print(console(), found, most=None if all_pods else MOST_ROWS)
             print_skipped(console(), manifests.skipped)

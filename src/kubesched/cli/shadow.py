@@ -8,7 +8,7 @@ from rich.text import Text
 from kubesched.ask.html import shadow_page
 from kubesched.ask.output import counted, document
 from kubesched.ask.shadow_report import ShadowReport, report_of
-from kubesched.cli.cluster_options import now_in_words, output_option
+from kubesched.cli.cluster_options import output_option
 from kubesched.cli.grid import Grid
 from kubesched.cli.input import read
 from kubesched.cli.printing import BAD, GOOD, console, note, paragraph, print_plain, print_rows
@@ -35,7 +35,7 @@ def report(file: str, output: str) -> None:
         case "json" | "yaml":
             print_plain(document("ShadowReport", found), output)
         case "html":
-            click.echo(shadow_page(found, made=now_in_words()), nl=False)
+            click.echo(shadow_page(found), nl=False)
         case _:
             _print(found)
 

@@ -18,7 +18,6 @@ from kubesched.cli.cluster_options import (
     SchedulerConfig,
     config_option,
     feature_gates_option,
-    now_in_words,
     output_option,
     scheduler_config,
     seed_option,
@@ -89,7 +88,7 @@ def simulate(
         case "json" | "yaml":
             print_plain(answer(report, Summary(figures_of(report)), Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(simulation_page(report, configuration=config.name, made=now_in_words()), nl=False)
+            click.echo(simulation_page(report, configuration=config.name), nl=False)
         case _:
             out = console()
             ResultPrinter(out, report, all_pods=all_pods, all_nodes=all_nodes).print()

@@ -18,7 +18,6 @@ from kubesched.ask.what_if.what_if import what_if as ask
 from kubesched.cli.cluster_options import (
     given_gates,
     manifests_of,
-    now_in_words,
     output_option,
     plugin_errors_reported,
     read_gates,
@@ -323,7 +322,7 @@ def what_if(
         case "json" | "yaml":
             print_plain(answer(found, Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(what_if_page(found, made=now_in_words()), nl=False)
+            click.echo(what_if_page(found), nl=False)
         case _:
             out = console()
             DifferencePrinter(out, found, most=None if all_pods else MOST_ROWS).print()

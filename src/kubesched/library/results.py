@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
@@ -105,10 +104,6 @@ COLUMNS = {
 """The columns of each table, which has them even if it has no rows."""
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
 class ExplanationResult(Result):
     """Why a pod goes where it goes, or nowhere, and what would help."""
 
@@ -159,7 +154,7 @@ class ExplanationResult(Result):
         return {"nodes": [(each.node, each.fits, *refusal, totals.get(each.node)) for each, refusal in said]}
 
     def page(self) -> str:
-        return pages.explanation_page([ExplainedPod(self.explanation, self.findings)], made=_now())
+        return pages.explanation_page([ExplainedPod(self.explanation, self.findings)])
 
 
 class PendingResult(AnswerResult[PendingPods]):
@@ -175,7 +170,7 @@ class PendingResult(AnswerResult[PendingPods]):
         return {"pending": [*waiting, *((each.pod, "", "", each.node) for each in self.answer.placed)]}
 
     def page(self) -> str:
-        return pages.pending_page(self.answer, made=_now())
+        return pages.pending_page(self.answer)
 
 
 class PlacementResult(AnswerResult[PlacementReport]):
@@ -197,7 +192,7 @@ class PlacementResult(AnswerResult[PlacementReport]):
         return {"pods": [*placed, *((each.pod, each.priority, "", None, 0, each.message) for each in found.unplaced)]}
 
     def page(self) -> str:
-        return pages.placement_page(self.answer, made=_now())
+        return pages.placement_page(self.answer)
 
 
 class CapacityResult(AnswerResult[CapacityAnswer]):
@@ -219,7 +214,7 @@ class CapacityResult(AnswerResult[CapacityAnswer]):
         return {"capacity": self.answer.by_node.items()}
 
     def page(self) -> str:
-        return pages.capacity_page(self.answer, made=_now())
+        return pages.capacity_page(self.answer)
 
 
 class WhatIfResult(AnswerResult[WhatIfAnswer]):
@@ -243,7 +238,7 @@ class WhatIfResult(AnswerResult[WhatIfAnswer]):
         return {"changes": [*rows, *((pod, "gone", "", "", "") for pod in found.gone)]}
 
     def page(self) -> str:
-        return pages.what_if_page(self.answer, made=_now())
+        return pages.what_if_page(self.answer)
 
 
 class ReleaseComparisonResult(Result):
@@ -270,7 +265,7 @@ class ReleaseComparisonResult(Result):
         return {"releases": rows}
 
     def page(self) -> str:
-        return pages.releases_page(self.answer, made=_now())
+        return pages.releases_page(self.answer)
 
 
 class PlanResult(Result):
@@ -329,7 +324,7 @@ class SimulationResult(Result):
         return {"stories": stories, "timeline": timeline}
 
     def page(self) -> str:
-        return pages.simulation_page(self.report, configuration=self._configuration, made=_now())
+        return pages.simulation_page(self.report, configuration=self._configuration)
 
 
 class ComparisonResult(AnswerResult[Comparison]):
@@ -351,4 +346,4 @@ class ComparisonResult(AnswerResult[Comparison]):
         return {"policies": figures, "differences": pods}
 
     def page(self) -> str:
-        return pages.comparison_page(self.answer, seed=self._seed, made=_now())
+        return pages.comparison_page(self.answer, seed=self._seed)

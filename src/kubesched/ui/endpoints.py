@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
@@ -192,8 +191,7 @@ async def what_if_page(request: web.Request) -> web.Response:
     """The whole difference as one page of HTML, to be sent to others."""
     question = await read_body(request, PageWhatIfQuestion)
     outcome, _ = await (await _service(request)).what_if(question)
-    made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    text = html.what_if_page(outcome.difference, made=made)
+    text = html.what_if_page(outcome.difference)
     return web.Response(text=text, content_type="text/html", charset="utf-8")
 
 

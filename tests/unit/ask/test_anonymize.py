@@ -17,7 +17,7 @@ from kubesched.api.release import NEWEST
 from kubesched.api.storage import CSIDriver, PersistentVolumeClaim
 from kubesched.ask.sources.anonymize import Anonymizer, UnknownFieldError, anonymize_cluster, rules_of
 from kubesched.ask.sources.reading import CONSEQUENCES, ClusterReading, FoundConfiguration
-from kubesched.ask.sources.words import Words
+from kubesched.ask.sources.pseudonyms import Pseudonyms
 from kubesched.config.args import ARGS
 from kubesched.simulate.kinds import WORKLOADS, StatefulSet, kinds_read
 from kubesched.testing import make_node, make_pod
@@ -88,22 +88,22 @@ def test_names_labels_images_and_annotations_are_gone_and_what_decisions_need_is
 
 
 def test_numbers_that_are_compared_stay_and_others_do_not() -> None:
-    words = Words()
-    words.compared("disks")
+    pseudonyms = Pseudonyms()
+    pseudonyms.compared("disks")
     for _ in range(2):
-        found = words.labels({"disks": "12", "customer": "4711"})
-        words.settle()
+        found = pseudonyms.labels({"disks": "12", "customer": "4711"})
+        pseudonyms.settle()
     assert next(iter(found.values())) == "12"
     assert "4711" not in found.values()
 
 
 def test_words_sort_as_what_they_stand_for() -> None:
-    words, names = Words(), ["b", "a-2", "a-10", "c.d", "a"]
+    pseudonyms, names = Pseudonyms(), ["b", "a-2", "a-10", "c.d", "a"]
     for name in names:
-        words.name(name)
-    words.settle()
-    assert sorted(names, key=words.name) == sorted(names)
-    assert [words.original(words.name(name)) for name in names] == names
+        pseudonyms.name(name)
+    pseudonyms.settle()
+    assert sorted(names, key=pseudonyms.name) == sorted(names)
+    assert [pseudonyms.original(pseudonyms.name(name)) for name in names] == names
 
 
 def test_names_that_are_made_of_others_stay_so() -> None:

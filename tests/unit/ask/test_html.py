@@ -49,12 +49,10 @@ def what_if_hostile_nodes_were_lost() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "simulation": lambda: html.simulation_page(report(), configuration=HOSTILE, made="today"),
-    "comparison": lambda: html.comparison_page(comparison(), seed=0, made="today"),
-    "explanation": lambda: html.explanation_page(
-        [explain(cluster_of(as_json([NODE])), POD, with_remedies=False)], made="today"
-    ),
-    "pending": lambda: html.pending_page(pending_pods(cluster_of(as_json([NODE, POD]))), made="today"),
+    "simulation": lambda: html.simulation_page(report(), configuration=HOSTILE),
+    "comparison": lambda: html.comparison_page(comparison(), seed=0),
+    "explanation": lambda: html.explanation_page([explain(cluster_of(as_json([NODE])), POD, with_remedies=False)]),
+    "pending": lambda: html.pending_page(pending_pods(cluster_of(as_json([NODE, POD])))),
     "what if": what_if_hostile_nodes_were_lost,
 }
 

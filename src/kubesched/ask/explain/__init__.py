@@ -72,9 +72,9 @@ class NodeGroup:
 
 def groups_of(verdicts: Sequence[NodeVerdict], state: ClusterState) -> tuple[NodeGroup, ...]:
     """Nodes that fit, then groups of rejected nodes, the largest first."""
-    found: dict[tuple[NodeRejection | None, bool], list[NodeVerdict]] = {}
+    verdicts_by_refusal: dict[tuple[NodeRejection | None, bool], list[NodeVerdict]] = {}
     for verdict in verdicts:
-        found.setdefault((verdict.refusal, verdict.for_nominated), []).append(verdict)
+        verdicts_by_refusal.setdefault((verdict.refusal, verdict.for_nominated), []).append(verdict)
     traits = Traits(state, [verdict.node for verdict in verdicts])
     groups = [
         NodeGroup(
@@ -82,15 +82,15 @@ def groups_of(verdicts: Sequence[NodeVerdict], state: ClusterState) -> tuple[Nod
             refusal is None,
             refusal,
             for_nominated,
-            _common(alike),
-            traits.of([verdict.node for verdict in alike]) if len(found) > 1 else None,
+            _common_rejections(alike),
+            traits.of([verdict.node for verdict in alike]) if len(verdicts_by_refusal) > 1 else None,
         )
-        for (refusal, for_nominated), alike in found.items()
+        for (refusal, for_nominated), alike in verdicts_by_refusal.items()
     ]
     return tuple(sorted(groups, key=lambda group: (not group.fits, -len(group.nodes), group.nodes[0])))
 
 
-def _common(verdicts: Sequence[NodeVerdict]) -> tuple[NodeRejection, ...]:
+def _common_rejections(verdicts: Sequence[NodeVerdict]) -> tuple[NodeRejection, ...]:
     first = verdicts[0].also
     distinct = {verdict.also for verdict in verdicts}
     return tuple(rejection for rejection in first if all(rejection in also for also in distinct))
@@ -109,9 +109,9 @@ class Traits:
         values: dict[str, set[str]] = {}
         for node in self._nodes.values():
             for key, value in node.metadata.labels.items():
-                known = values.setdefault(key, set())
-                if len(known) <= 50:
-                    known.add(value)
+                values_of_key = values.setdefault(key, set())
+                if len(values_of_key) <= 50:
+                    values_of_key.add(value)
         telling = [key for key in _GROUPING_LABELS if key in values]
         others = sorted(key for key, found in values.items() if len(found) <= 50 and key not in _IGNORED_LABELS)
         return [*telling, *(key for key in others if key not in telling)]
@@ -170,7 +170,7 @@ class ExplanationFindings:
 
 def contradiction_of(pod: Pod) -> str:
     """What may explain that a scheduler found no node for a pod that waits, where one is found here."""
-    said = [each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"]
+    said = [c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"]
     if pod.spec.node_name or not said or said[0].reason != "Unschedulable":
         return ""
     return (

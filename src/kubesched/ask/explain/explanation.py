@@ -219,11 +219,11 @@ def _verdicts(view: DecisionView) -> Iterator[NodeVerdict]:
         return
     rows = np.flatnonzero(view.live).tolist()
     rows.sort(key=view.names.__getitem__)
-    known: dict[int, NodeVerdict] = {}
+    verdicts: dict[int, NodeVerdict] = {}
     for row, like in view.rows_by_rejection(rows):
-        verdict = known.get(like)
+        verdict = verdicts.get(like)
         if verdict is None:
-            verdict = known[like] = _verdict(view, like)
+            verdict = verdicts[like] = _verdict(view, like)
         yield NodeVerdict(view.names[row], verdict.fits, verdict.refusal, verdict.also, verdict.for_nominated)
 
 
@@ -237,15 +237,15 @@ def _verdict(view: DecisionView, row: int) -> NodeVerdict:
 
 def _details(view: DecisionView) -> dict[str, Details]:
     """What plugins of the profile add, in their order."""
-    found: dict[str, Details] = {}
+    details: dict[str, Details] = {}
     for plugin in view.profile.plugins.values():
         if isinstance(plugin, ExplainPlugin):
             part = plugin.explained_as or plugin.name
-            found[part] = Details()
+            details[part] = Details()
             if view.outcome is not None:
                 about = (view.cycle, view.outcome, view.decision.node)
-                found[part] = view.cycle.ask(plugin.name, "Explain", plugin.explain, *about) or Details()
-    return found
+                details[part] = view.cycle.ask(plugin.name, "Explain", plugin.explain, *about) or Details()
+    return details
 
 
 def _scores(view: DecisionView) -> tuple[NodeScore, ...]:

@@ -10,14 +10,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubesched.api.change import Change
-from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.api.requests import amount_text, requested_amount
 from kubesched.api.well_known import ZONE
 from kubesched.ask.explain.explanation import decide
-from kubesched.ask.remedies.remedy import changed
+from kubesched.ask.trial import changed
 from kubesched.framework.advice import MissingResource
 from kubesched.framework.decision import Outcome
 from kubesched.framework.decision_view import NearMiss
@@ -103,14 +102,14 @@ class _Group:
         reserving = Reserving(cluster.state, cluster.profiles)
         profile = cluster.profiles[pods[0].spec.scheduler_name]
         self._profile = GroupProfile(profile, cluster.engine, reserving, cluster.pods.get)
-        self._whatever_fits = GroupPlacer(cluster.engine, reserving, (), cluster.pods.get)
+        self._placer = GroupPlacer(cluster.engine, reserving, (), cluster.pods.get)
         self._generators = profile.at("placement_generate", PlacementGeneratePlugin)
 
     def explanation(self, *, with_remedies: bool) -> GroupExplanation:
         outcome, message, victims = self._outcome()
-        found = self._placements()
-        shown = () if isinstance(found, Status) else found[:MOST_PLACEMENTS]
-        placements = sorted(map(self._tried, shown), key=lambda each: -each.fits)
+        candidates = self._placements()
+        shown = () if isinstance(candidates, Status) else candidates[:MOST_PLACEMENTS]
+        placements = sorted(map(self._try_placement, shown), key=lambda placement: -placement.fits)
         asked = with_remedies and outcome == Outcome.UNSCHEDULABLE.value
         return GroupExplanation(
             self._group.key,
@@ -121,7 +120,7 @@ class _Group:
             len(self._pods),
             self._group.topology_key,
             tuple(placements),
-            0 if isinstance(found, Status) else len(found) - len(shown),
+            0 if isinstance(candidates, Status) else len(candidates) - len(shown),
             victims,
             tuple(self._helping_pools()) if asked else (),
         )
@@ -134,7 +133,7 @@ class _Group:
                 return Outcome.GATED.value, gate.message, ()
         placed = self._state.groups.placed(self._group.key)
         mistake = messages.mistake_in(self._group, list(self._pods), placed, self._state.features)
-        tried = PlacingResult(None, mistake) if mistake is not None else self._try()
+        tried = PlacingResult(None, mistake) if mistake is not None else self._try_group()
         status = tried.status
         if status is None:
             return Outcome.SCHEDULED.value, "", ()
@@ -150,7 +149,7 @@ class _Group:
     def _members(self) -> list[Member]:
         return [Member(pod) for pod in self._pods]
 
-    def _try(self) -> PlacingResult:
+    def _try_group(self) -> PlacingResult:
         """The decision for the whole group; the cluster is the same afterwards."""
         placed = self._profile.place(self._group, self._members())
         self._profile.placer.undo(placed)
@@ -163,12 +162,12 @@ class _Group:
             return self._generators[0].placements(self._group, self._state)
         return (CandidatePlacement("", self._state.nodes.live[: self._state.nodes.size].copy(), is_all=True),)
 
-    def _tried(self, placement: CandidatePlacement) -> GroupPlacement:
-        placed = self._whatever_fits.place(self._group, self._members(), placement)
+    def _try_placement(self, placement: CandidatePlacement) -> GroupPlacement:
+        placed = self._placer.place(self._group, self._members(), placement)
         fitting = {decision.pod.identity for decision in placed.fitting}
         without = [pod for pod in self._pods if pod.identity not in fitting]
         why, lacking = self._why_not(without, placement) if without else ("", ())
-        self._whatever_fits.undo(placed)
+        self._placer.undo(placed)
         first = without[0].key if without else ""
         return GroupPlacement(placement.name, len(placement.rows), len(fitting), first, why, lacking)
 
@@ -181,9 +180,9 @@ class _Group:
         if not misses:
             return view.decision.message, ()
         missing = self._group.min_count - len(self._state.groups.placed(self._group.key))
-        return f"{misses[0].node} {misses[0].text}", tuple(self._lacking(pods[: max(missing, 1)], misses[0], placement))
+        return f"{misses[0].node} {misses[0].text}", tuple(self._missing(pods[: max(missing, 1)], misses[0], placement))
 
-    def _lacking(self, pods: Sequence[Pod], miss: NearMiss, placement: CandidatePlacement) -> Iterator[MissingResource]:
+    def _missing(self, pods: Sequence[Pod], miss: NearMiss, placement: CandidatePlacement) -> Iterator[MissingResource]:
         """By resource: what these pods ask for beyond what is free on all nodes of the placement together."""
         table, pod_level = self._state.nodes, self._state.features.pod_level_resources
         for lacking in miss.lacking:
@@ -191,15 +190,15 @@ class _Group:
             if column is None:
                 continue
             free = table.allocatable[column, placement.rows] - table.requested[column, placement.rows]
-            wanted = sum(requested_amount(pod, lacking.resource, pod_level=pod_level) for pod in pods)
-            if wanted > (there := int(free.clip(min=0).sum())):
-                yield MissingResource(lacking.resource, amount_text(lacking.resource, wanted - there))
+            requested = sum(requested_amount(pod, lacking.resource, pod_level=pod_level) for pod in pods)
+            if requested > (available := int(free.clip(min=0).sum())):
+                yield MissingResource(lacking.resource, amount_text(lacking.resource, requested - available))
 
     # -- how many nodes -----------------------------------------------------------------------------------------------
 
     def _helping_pools(self) -> list[PodGroupPoolHelp]:
-        found = [help_ for pool in pools_of(self._state)[:MOST_POOLS] if (help_ := self._help(pool)) is not None]
-        return sorted(found, key=lambda help_: help_.nodes)
+        helps = [help_ for pool in pools_of(self._state)[:MOST_POOLS] if (help_ := self._help(pool)) is not None]
+        return sorted(helps, key=lambda help_: help_.nodes)
 
     def _help(self, pool: NodePool) -> PodGroupPoolHelp | None:
         """New nodes in one zone: a group may have to stay within it."""
@@ -219,7 +218,6 @@ class _Group:
         return 1 + bisect_left(range(1, most), True, key=lambda nodes: self._is_scheduled_with(model, nodes))
 
     def _is_scheduled_with(self, model: Node, nodes: int) -> bool:
-        made = (obj for number in range(1, nodes + 1) for obj in one_more(self._state, model, number))
-        changes: list[Change[KubeObject]] = [Change(None, obj) for obj in made]
-        with changed(self._cluster, changes):
-            return self._try().status is None
+        objects = (obj for number in range(1, nodes + 1) for obj in one_more(self._state, model, number))
+        with changed(self._cluster, [Change(None, obj) for obj in objects]):
+            return self._try_group().status is None

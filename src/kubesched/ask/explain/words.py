@@ -13,18 +13,19 @@ from kubesched.ask.remedies import Remedies
 MOST_NAMES = 4
 
 
-def choice(it: Explanation) -> str:
+def choice(explanation: Explanation) -> str:
     """What became of the pod, and why this node."""
-    if not it.node:
-        return "Something broke:" if it.outcome == "error" else "It fits nowhere:"
-    text = f"It goes to {it.node}"
-    if it.nominated:
+    if not explanation.node:
+        return "Something broke:" if explanation.outcome == "error" else "It fits nowhere:"
+    text = f"It goes to {explanation.node}"
+    if explanation.nominated:
         return f"{text}, to which it was nominated earlier and which still fits."
-    if it.ties:
-        return f"{text}, drawn among {len(it.ties)} equally good nodes with seed {it.seed}: {listed(it.ties)}."
-    if len(it.scores) == 1:
+    if explanation.ties:
+        ties = explanation.ties
+        return f"{text}, drawn among {len(ties)} equally good nodes with seed {explanation.seed}: {listed(ties)}."
+    if len(explanation.scores) == 1:
         return f"{text}, the only node that fits."
-    return f"{text}, the best of those that fit." if it.scores else f"{text}."
+    return f"{text}, the best of those that fit." if explanation.scores else f"{text}."
 
 
 def which(group: NodeGroup) -> str:
@@ -73,13 +74,13 @@ def _reasons(refusal: NodeRejection) -> str:
 def what_would_help(answer: ExplainedPod) -> list[str]:
     """A sentence for each remedy."""
     nodes = {verdict.node for verdict in answer.explanation.verdicts}
-    found = answer.findings.remedies.found if answer.findings.remedies is not None else ()
-    said = []
-    for remedy in found:
+    remedies = answer.findings.remedies.found if answer.findings.remedies is not None else ()
+    sentences = []
+    for remedy in remedies:
         is_clear = remedy.node in remedy.text or remedy.node not in nodes
         where = "" if is_clear else f" It would go to {remedy.node}."
-        said.append(f"{remedy.text}.{where} {remedy.cost}".rstrip())
-    return said
+        sentences.append(f"{remedy.text}.{where} {remedy.cost}".rstrip())
+    return sentences
 
 
 def nothing_helps(remedies: Remedies) -> str:
@@ -88,16 +89,16 @@ def nothing_helps(remedies: Remedies) -> str:
     return f"Nothing was found that helps: {remedies.tried} changes were tried."
 
 
-def outcome_of_group(it: GroupExplanation) -> str:
+def outcome_of_group(group: GroupExplanation) -> str:
     """What becomes of a pod group."""
-    if it.outcome == "scheduled":
+    if group.outcome == "scheduled":
         return "The group is scheduled."
-    if it.outcome == "gated":
+    if group.outcome == "gated":
         return "The group is held back:"
-    if it.outcome == "error":
+    if group.outcome == "error":
         return "Something is wrong with the group:"
-    if it.would_evict:
-        return f"The group waits until the scheduler has made room for it, by evicting {listed(it.would_evict)}:"
+    if group.would_evict:
+        return f"The group waits until the scheduler has made room for it, by evicting {listed(group.would_evict)}:"
     return "The group waits as a whole:"
 
 

@@ -158,10 +158,10 @@ def read_cases(paths: list[str]) -> list[Case]:
 def _files(path: str, lines: list[str]) -> list[str]:
     if not Path(path).is_dir():
         return [path]
-    found = [str(file) for file in files_below(Path(path)) if _has_cases(file)]
-    if not found:
+    files = [str(file) for file in files_below(Path(path)) if _has_cases(file)]
+    if not files:
         lines.append(f"{path}: no document of kind {KIND} in this directory (looked in {', '.join(SUFFIXES)})")
-    return found
+    return files
 
 
 def _has_cases(file: Path) -> bool:
@@ -199,15 +199,16 @@ def _cases(file: str, lines: list[str]) -> list[Case]:
 
 def _meaningless(case: CaseContent) -> list[Mistake]:
     """Mistakes of a case that can be read: no cluster, no expectation, or one that expects nothing."""
-    found = []
+    mistakes = []
     if not case.cluster.files and not case.cluster.nodes:
-        found.append(Mistake("cluster", "expected files, nodes or both"))
+        mistakes.append(Mistake("cluster", "expected files, nodes or both"))
     if not case.expect:
-        found.append(Mistake("expect", "expected at least one expectation"))
-    for i, each in enumerate(case.expect):
-        if all(getattr(each, check) is None for check in _CHECKS):
+        mistakes.append(Mistake("expect", "expected at least one expectation"))
+    for i, expectation in enumerate(case.expect):
+        if all(getattr(expectation, check) is None for check in _CHECKS):
             names = ", ".join(msgspec.structs.fields(Expectation)[3 + j].encode_name for j in range(len(_CHECKS)))
-            found.append(Mistake(f"expect[{i}]", f"expected one of {names}"))
-        if each.spread_over is not None and each.spread_over.max_skew is each.spread_over.min_domains is None:
-            found.append(Mistake(f"expect[{i}].spreadOver", "expected maxSkew, minDomains or both"))
-    return found
+            mistakes.append(Mistake(f"expect[{i}]", f"expected one of {names}"))
+        spread = expectation.spread_over
+        if spread is not None and spread.max_skew is spread.min_domains is None:
+            mistakes.append(Mistake(f"expect[{i}].spreadOver", "expected maxSkew, minDomains or both"))
+    return mistakes

@@ -55,7 +55,7 @@ class ScheduledCluster:
     def node(self, pod: Pod) -> Node:
         return self.outcome.nodes[pod.spec.node_name]
 
-    def cluster(self) -> ClusterModel:
+    def model(self) -> ClusterModel:
         """A new one, to ask."""
         return ClusterModel(self.outcome.settled, self.settings, seed=self.seed, plugins=self.plugins)
 
@@ -68,48 +68,48 @@ def selects(pod: Pod, expectation: Expectation) -> bool:
     )
 
 
-def checks(found: ScheduledCluster, expectation: Expectation) -> list[Check]:
+def checks(cluster: ScheduledCluster, expectation: Expectation) -> list[Check]:
     """Every check that the expectation asks for."""
-    return list(_Checker(found, expectation).checks())
+    return list(_Checker(cluster, expectation).checks())
 
 
 class _Checker:
     """The checks of one expectation."""
 
-    def __init__(self, found: ScheduledCluster, expectation: Expectation) -> None:
-        self._found = found
-        self._it = expectation
-        self._pods = found.pods(expectation)
+    def __init__(self, cluster: ScheduledCluster, expectation: Expectation) -> None:
+        self._cluster = cluster
+        self._expectation = expectation
+        self._pods = cluster.pods(expectation)
         self._placed = {key: pod for key, (pod, _) in self._pods.items() if pod.spec.node_name}
-        self._meant = describe_pods(expectation)
+        self._subject = describe_pods(expectation)
 
     def checks(self) -> Iterator[Check]:
-        it = self._it
+        expectation = self._expectation
         if not self._pods:
-            yield Check(f"there are {self._meant}", False, ("no pod is meant",))
+            yield Check(f"there are {self._subject}", False, ("no pod is meant",))
             return
-        if it.land_on is not None:
-            yield self._lands_on(it.land_on)
-        if it.never_on is not None:
-            yield self._never_on(it.never_on)
-        if it.spread_over is not None:
-            yield self._spreads(it.spread_over)
-        if it.at_most is not None:
-            yield self._at_most(it.at_most)
-        if it.pending is not None:
-            yield self._pending(it.pending)
-        if it.preempts_only is not None:
-            yield self._preempts_only(it.preempts_only)
-        if it.fits is not None:
-            yield self._fits(it.fits)
-        if it.survives_loss_of is not None:
-            yield self._survives(it.survives_loss_of)
+        if expectation.land_on is not None:
+            yield self._lands_on(expectation.land_on)
+        if expectation.never_on is not None:
+            yield self._never_on(expectation.never_on)
+        if expectation.spread_over is not None:
+            yield self._spreads(expectation.spread_over)
+        if expectation.at_most is not None:
+            yield self._at_most(expectation.at_most)
+        if expectation.pending is not None:
+            yield self._pending(expectation.pending)
+        if expectation.preempts_only is not None:
+            yield self._preempts_only(expectation.preempts_only)
+        if expectation.fits is not None:
+            yield self._fits(expectation.fits)
+        if expectation.survives_loss_of is not None:
+            yield self._survives(expectation.survives_loss_of)
 
     def _check(self, what: str, problems: Iterable[str], about: str | None = None) -> Check:
         """`about` is the pod whose decision is explained, if the check does not hold."""
         lines = tuple(problems)
-        explanation = _why(self._found.cluster(), self._pods[about][0]) if lines and about is not None else ()
-        return Check(f"{self._meant} {what}", not lines, _cut(lines), explanation)
+        explanation = _explain(self._cluster.model(), self._pods[about][0]) if lines and about is not None else ()
+        return Check(f"{self._subject} {what}", not lines, _shorten(lines), explanation)
 
     def _unplaced(self) -> dict[str, str]:
         return {
@@ -121,7 +121,7 @@ class _Checker:
     def _lands_on(self, labels: Labels) -> Check:
         wrong = self._unplaced()
         for key, pod in self._placed.items():
-            node = self._found.node(pod)
+            node = self._cluster.node(pod)
             if not _has(node, labels):
                 has = {name: label_of(node, name) for name in labels}
                 wrong[key] = f"{key} is on {node.name}, which has {_labels(has)}"
@@ -131,14 +131,14 @@ class _Checker:
         wrong = {
             key: f"{key} is on {pod.spec.node_name}"
             for key, pod in self._placed.items()
-            if _has(self._found.node(pod), labels)
+            if _has(self._cluster.node(pod), labels)
         }
         return self._check(f"are never on nodes with {_labels(labels)}", wrong.values(), next(iter(wrong), None))
 
     def _per_domain(self, key: str) -> Counter[str]:
         """How many of the pods are in each domain that there is, empty ones included."""
-        counts = Counter({value: 0 for node in self._found.outcome.nodes.values() if (value := label_of(node, key))})
-        counts.update(label_of(self._found.node(pod), key) or f"(no {key})" for pod in self._placed.values())
+        counts = Counter({value: 0 for node in self._cluster.outcome.nodes.values() if (value := label_of(node, key))})
+        counts.update(label_of(self._cluster.node(pod), key) or f"(no {key})" for pod in self._placed.values())
         return counts
 
     def _spreads(self, spread: SpreadOver) -> Check:
@@ -160,7 +160,7 @@ class _Checker:
     def _at_most(self, limit: AtMost) -> Check:
         crowded = {domain: count for domain, count in self._per_domain(limit.per).items() if count > limit.pods}
         problems = [f"{limit.per} {domain} has {count}" for domain, count in crowded.items()]
-        last = [key for key, pod in self._placed.items() if label_of(self._found.node(pod), limit.per) in crowded]
+        last = [key for key, pod in self._placed.items() if label_of(self._cluster.node(pod), limit.per) in crowded]
         return self._check(f"are at most {limit.pods} per {limit.per}", problems, last[-1] if last else None)
 
     def _pending(self, expected: bool | str) -> Check:
@@ -178,14 +178,14 @@ class _Checker:
     # -- others, more, less -------------------------------------------------------------------------------------------
 
     def _preempts_only(self, labels: Labels) -> Check:
-        given = {obj.key: obj for obj in self._found.outcome.objects if isinstance(obj, Pod)}
-        known = {**{key: pod for key, (pod, _) in self._found.outcome.pods.items()}, **given}
+        given = {obj.key: obj for obj in self._cluster.outcome.objects if isinstance(obj, Pod)}
+        pods = {**{key: pod for key, (pod, _) in self._cluster.outcome.pods.items()}, **given}
         problems = list(self._unplaced().values())
-        for eviction in self._found.outcome.report.preemptions:
+        for eviction in self._cluster.outcome.report.preemptions:
             if eviction.preemptor not in self._pods:
                 continue
             for victim in eviction.victims:
-                pod = known.get(victim)
+                pod = pods.get(victim)
                 if not labels or pod is None or not labels.items() <= pod.metadata.labels.items():
                     problems.append(f"{eviction.preemptor} evicts {victim} from {eviction.node}")
         return self._check(f"evict only pods with {_labels(labels)}" if labels else "evict no pod", problems)
@@ -197,17 +197,17 @@ class _Checker:
         missing = times - len(self._placed)
         problems = []
         if missing > 0:
-            more = capacity(self._found.cluster(), model, most=missing)
+            more = capacity(self._cluster.model(), model, most=missing)
             if more.fit < missing:
                 problems.append(f"{len(self._placed) + more.fit} fit; what stops the next one: {more.stopped_by}")
         return self._check(f"fit {times} times", problems)
 
     def _survives(self, key: str) -> Check:
         problems = []
-        domains = sorted({value for node in self._found.outcome.nodes.values() if (value := label_of(node, key))})
+        domains = sorted({value for node in self._cluster.outcome.nodes.values() if (value := label_of(node, key))})
         for domain in domains:
-            left = apply_hypothetical(self._found.outcome.settled, [FailNodes((f"{key}={domain}",))])
-            after = outcome(left, self._found.settings, seed=self._found.seed, plugins=self._found.plugins)
+            remaining = apply_hypothetical(self._cluster.outcome.settled, [FailNodes((f"{key}={domain}",))])
+            after = outcome(remaining, self._cluster.settings, seed=self._cluster.seed, plugins=self._cluster.plugins)
             for name in self._pods:
                 pod, reason = after.pods.get(name, (None, "it is gone"))
                 if pod is None or not pod.spec.node_name:
@@ -239,36 +239,36 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{domain} {count}" for domain, count in sorted(counts.items()))
 
 
-def _cut(lines: tuple[str, ...]) -> tuple[str, ...]:
+def _shorten(lines: tuple[str, ...]) -> tuple[str, ...]:
     return lines if len(lines) <= _NAMED + 1 else (*lines[:_NAMED], f"and {len(lines) - _NAMED} more")
 
 
-def _why(cluster: ClusterModel, pod: Pod) -> tuple[str, ...]:
+def _explain(cluster: ClusterModel, pod: Pod) -> tuple[str, ...]:
     """The decision about the pod as if it had still to be made. The cluster is without the pod afterwards."""
-    found = explain_pod(cluster, pod)
+    explanation = explain_pod(cluster, pod)
     groups: dict[str, list[str]] = {}
-    for verdict in found.verdicts:
+    for verdict in explanation.verdicts:
         if not verdict.fits and verdict.refusal is not None:
             groups.setdefault(f"{verdict.refusal.plugin}: {verdict.refusal.text}", []).append(verdict.node)
-    lines = [f"the decision about {found.pod}:"]
-    if found.gate is not None:
-        lines.append(f"  {found.gate.plugin}: {found.gate.text}")
-    if found.pre_filters.refusal is not None:
-        lines.append(f"  {found.pre_filters.refusal.plugin}: {found.pre_filters.refusal.text}")
+    lines = [f"the decision about {explanation.pod}:"]
+    if explanation.gate is not None:
+        lines.append(f"  {explanation.gate.plugin}: {explanation.gate.text}")
+    if explanation.pre_filters.refusal is not None:
+        lines.append(f"  {explanation.pre_filters.refusal.plugin}: {explanation.pre_filters.refusal.text}")
         groups = {}
     ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
     lines += [f"  {_nodes(names)}: {reason}" for reason, names in ranked[:_REASONS]]
     if len(ranked) > _REASONS:
         lines.append(f"  and {len(ranked) - _REASONS} more reasons")
-    for score in found.scores[:_BEST]:
+    for score in explanation.scores[:_BEST]:
         parts = sorted(score.parts, key=lambda part: -part.weighted)
         made_of = ", ".join(f"{part.plugin} {part.weighted}" for part in parts if part.weighted)
         lines.append(f"  {score.node}: score {score.total}{f' ({made_of})' if made_of else ''}")
-    if not found.scores and found.node:
-        lines.append(f"  {found.node}: the only node that fits")
+    if not explanation.scores and explanation.node:
+        lines.append(f"  {explanation.node}: the only node that fits")
     return tuple(lines)
 
 
 def _nodes(names: list[str]) -> str:
-    some = ", ".join(names[:_NODES_NAMED]) + (", ..." if len(names) > _NODES_NAMED else "")
-    return f"{len(names)} node{'' if len(names) == 1 else 's'} ({some})"
+    shown = ", ".join(names[:_NODES_NAMED]) + (", ..." if len(names) > _NODES_NAMED else "")
+    return f"{len(names)} node{'' if len(names) == 1 else 's'} ({shown})"

@@ -96,8 +96,8 @@ def settings_of(case: Case, default: SchedulerConfiguration) -> SchedulerConfigu
         return configuration.load(text, source=file, features=features)
     for name in case.content.cluster.files:
         snapshot = open_snapshot(case.path(name))
-        if snapshot is not None and (found := snapshot.configuration()).text:
-            return configuration.load(found.text, source=found.origin, features=features)
+        if snapshot is not None and (configuration_found := snapshot.configuration()).text:
+            return configuration.load(configuration_found.text, source=configuration_found.origin, features=features)
     return default
 
 
@@ -106,33 +106,33 @@ def objects_in(files: Sequence[str]) -> tuple[KubeObject, ...]:
     snapshots = {file: opened for file in files if (opened := open_snapshot(file)) is not None}
     if len(snapshots) > 1:
         raise CaseError(f"cluster.files: expected one snapshot at most, got {', '.join(snapshots)}")
-    given = [record for snapshot in snapshots.values() for record in snapshot.read(workloads=True).records()]
+    records = [record for snapshot in snapshots.values() for record in snapshot.read(workloads=True).records()]
     manifests = [file for file in files if file not in snapshots]
-    return load(manifests, workloads=True, given=given, given_by="".join(snapshots)).objects
+    return load(manifests, workloads=True, given=records, given_by="".join(snapshots)).objects
 
 
 def _cluster(case: Case) -> tuple[KubeObject, ...]:
     objects = objects_in([case.path(file) for file in case.content.cluster.files])
-    built = [node for pool in case.content.cluster.nodes for node in nodes_of(pool)]
-    taken = {obj.name for obj in objects if isinstance(obj, Node)}
-    for node in built:
+    nodes = [node for pool in case.content.cluster.nodes for node in nodes_of(pool)]
+    names = {obj.name for obj in objects if isinstance(obj, Node)}
+    for node in nodes:
         name = node["metadata"]["name"]
-        if name in taken:
+        if name in names:
             raise CaseError(f"cluster.nodes: there is a node {name} already")
-        taken.add(name)
-    edits = [read_applied_objects(built, "cluster.nodes", objects)] if built else []
+        names.add(name)
+    edits = [read_applied_objects(nodes, "cluster.nodes", objects)] if nodes else []
     return apply_hypothetical(objects, edits)
 
 
 def nodes_of(pool: NodesOfCase) -> list[Object]:
     """The nodes of a pool: `web-1`, `web-2`; of a single one the name is that of the pool."""
-    found = []
+    nodes = []
     for i in range(pool.count):
         name = pool.name if pool.count == 1 else f"{pool.name}-{i + 1}"
         zone = {ZONE: pool.zones[i % len(pool.zones)]} if pool.zones else {}
         labels = {HOSTNAME: name, "pool": pool.name, **zone, **pool.labels}
         taints = [msgspec.to_builtins(taint) for taint in pool.taints]
-        found.append(
+        nodes.append(
             {
                 "apiVersion": "v1",
                 "kind": "Node",
@@ -141,7 +141,7 @@ def nodes_of(pool: NodesOfCase) -> list[Object]:
                 "status": {"capacity": {**_CAPACITY, **pool.capacity}},
             }
         )
-    return found
+    return nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,9 @@ class TestResults:
 def run_case(case: Case, default: SchedulerConfiguration, *, plugins: Registry | None = None) -> CaseResult:
     """Schedule what the case has, and look. Raises UserError for what cannot be read."""
     settings, seed = settings_of(case, default), case.content.seed
-    found = ScheduledCluster(outcome(objects_of(case), settings, seed=seed, plugins=plugins), settings, seed, plugins)
-    return CaseResult(
-        case.name, case.file, tuple(check for each in case.content.expect for check in checks(found, each))
-    )
+    cluster = ScheduledCluster(outcome(objects_of(case), settings, seed=seed, plugins=plugins), settings, seed, plugins)
+    held = [check for expectation in case.content.expect for check in checks(cluster, expectation)]
+    return CaseResult(case.name, case.file, tuple(held))
 
 
 def results(cases: tuple[CaseResult, ...]) -> TestResults:
@@ -233,25 +232,25 @@ def first_case(file: str, cluster: str, default: SchedulerConfiguration) -> str:
     )
     case = Case(file=file, number=1, content=content)
     settings = settings_of(case, default)
-    found = ScheduledCluster(outcome(objects_of(case), settings), settings)
-    expectations = [_true_of(found, meant) for meant in _largest(found)]
+    scheduled = ScheduledCluster(outcome(objects_of(case), settings), settings)
+    expectations = [_true_expectation(scheduled, workload) for workload in _largest_workloads(scheduled)]
     expected = tuple(expectations) or (Expectation(fits=1),)
     return _HEAD + yaml.safe_dump(msgspec.to_builtins(replace(content, expect=expected)), sort_keys=False)
 
 
-def _true_of(found: ScheduledCluster, meant: Expectation) -> Expectation:
+def _true_expectation(cluster: ScheduledCluster, workload: Expectation) -> Expectation:
     """All that is worth holding on to, and true."""
-    expectation = meant
-    for field, value in _candidates(found, meant):
-        if all(check.holds for check in checks(found, replace(meant, **{field: value}))):
+    expectation = workload
+    for field, value in _candidates(cluster, workload):
+        if all(check.holds for check in checks(cluster, replace(workload, **{field: value}))):
             expectation = replace(expectation, **{field: value})
     return expectation
 
 
-def _largest(found: ScheduledCluster) -> list[Expectation]:
+def _largest_workloads(cluster: ScheduledCluster) -> list[Expectation]:
     """The workloads with most pods, each by the namespace and the labels that its pods share."""
     members: dict[tuple[str, str, str], list[Pod]] = {}
-    for pod, _ in found.outcome.pods.values():
+    for pod, _ in cluster.outcome.pods.values():
         owner = pod.metadata.controller
         if owner is not None and owner.kind not in ("DaemonSet", "Job", "Node"):
             members.setdefault((pod.namespace, owner.kind, owner.name), []).append(pod)
@@ -259,18 +258,18 @@ def _largest(found: ScheduledCluster) -> list[Expectation]:
     return [
         Expectation(namespace=namespace, pods=labels)
         for (namespace, _, _), pods in largest[:_WORKLOADS]
-        if (labels := _shared(pods))
+        if (labels := _shared_labels(pods))
     ]
 
 
-def _shared(pods: list[Pod]) -> dict[str, str]:
+def _shared_labels(pods: list[Pod]) -> dict[str, str]:
     common = set(pods[0].metadata.labels.items()).intersection(*(pod.metadata.labels.items() for pod in pods))
     return {key: value for key, value in sorted(common) if not key.endswith(_PASSING) and key not in _COPIED}
 
 
-def _candidates(found: ScheduledCluster, meant: Expectation) -> Iterator[tuple[str, Any]]:
+def _candidates(cluster: ScheduledCluster, workload: Expectation) -> Iterator[tuple[str, Any]]:
     """Fields of an expectation, and values that may be true."""
-    nodes = [found.node(pod) for pod, _ in found.pods(meant).values() if pod.spec.node_name]
+    nodes = [cluster.node(pod) for pod, _ in cluster.pods(workload).values() if pod.spec.node_name]
     yield "pending", False
     pools, zones, hosts = (_counts(nodes, key) for key in ("pool", "zone", "node"))
     if len(pools) == 1:

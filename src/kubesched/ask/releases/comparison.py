@@ -79,8 +79,8 @@ class ReleaseComparison:
     @property
     def summary(self) -> str:
         changed = sum(len(change.pods) for group in self.groups for change in group.changes)
-        told = f"something changes for {changed}" if changed else "no pod is treated otherwise"
-        return f"{counted(self.pending, 'pending pod')}, {self.placed} placed: {told}."
+        difference = f"something changes for {changed}" if changed else "no pod is treated otherwise"
+        return f"{counted(self.pending, 'pending pod')}, {self.placed} placed: {difference}."
 
     @property
     def method(self) -> str:
@@ -117,8 +117,8 @@ def compare_releases(
         before=before.release.name,
         after=after.release.name,
         refused=tuple(wrong),
-        pending=sum(len(each.pods) for each in classes if not each.is_placed),
-        placed=sum(len(each.pods) for each in classes if each.is_placed),
+        pending=sum(len(pod_class.pods) for pod_class in classes if not pod_class.is_placed),
+        placed=sum(len(pod_class.pods) for pod_class in classes if pod_class.is_placed),
         decided=len(classes),
         groups=groups,
         fields=tuple(field_changes(to_plain(settings[0]), to_plain(settings[1]))) if len(settings) == 2 else (),
@@ -127,7 +127,7 @@ def compare_releases(
 
 
 @dataclass
-class _Changed:
+class _AffectedPods:
     """A class of pods that the releases treat differently, and what was found to cause it."""
 
     pods: PodClass
@@ -175,44 +175,46 @@ class _CauseSearch:
     after: Features
     plugins: Registry | None
 
-    def changed(self, progress: Progress | None) -> tuple[tuple[PodClass, ...], list[_Changed]]:
+    def changed(self, progress: Progress | None) -> tuple[tuple[PodClass, ...], list[_AffectedPods]]:
         """All classes of pods, and those that the releases treat differently."""
-        old, new, found = self._model(self.before), self._model(self.after), list[_Changed]()
+        old, new, changed = self._model(self.before), self._model(self.after), list[_AffectedPods]()
         classes = old.classes()
         for i, pods in enumerate(classes, 1):
-            each = _Changed(pods, old.fate_of(pods), new.fate_of(pods))
-            found += [each] if each.before != each.after else []
+            before, after = old.fate_of(pods), new.fate_of(pods)
+            if before != after:
+                changed.append(_AffectedPods(pods, before, after))
             if progress is not None:
                 progress(i, len(classes))
-        return classes, found
+        return classes, changed
 
-    def by_cause(self, changed: list[_Changed], causes: Sequence[ReleaseCause]) -> tuple[ChangesByCause, ...]:
+    def by_cause(self, changed: list[_AffectedPods], causes: Sequence[ReleaseCause]) -> tuple[ChangesByCause, ...]:
         """First what each change does to the older release by itself, then what the newer one does without it."""
         self._search(causes, changed)
-        for together in {tuple(each.causes) for each in changed}:
+        for together in {tuple(pods.causes) for pods in changed}:
             model = self._with(together)
-            for each in changed:
-                if tuple(each.causes) == together:
-                    each.only_together = each.is_other(model, each.after)
-        rest = [each for each in changed if each.only_together]
+            for pods in changed:
+                if tuple(pods.causes) == together:
+                    pods.only_together = pods.is_other(model, pods.after)
+        rest = [pods for pods in changed if pods.only_together]
         for cause in causes if rest else ():
             model = self._model(cause.made(self.after, self.before))
-            for each in rest:
-                if cause not in each.causes and each.is_other(model, each.after):
-                    each.causes.append(cause)
-        return tuple(sorted(_grouped(changed), key=lambda group: -sum(len(change.pods) for change in group.changes)))
+            for pods in rest:
+                if cause not in pods.causes and pods.is_other(model, pods.after):
+                    pods.causes.append(cause)
+        groups = _group_by_cause(changed)
+        return tuple(sorted(groups, key=lambda group: -sum(len(change.pods) for change in group.changes)))
 
-    def _search(self, causes: Sequence[ReleaseCause], changed: list[_Changed]) -> None:
+    def _search(self, causes: Sequence[ReleaseCause], changed: list[_AffectedPods]) -> None:
         """Note for each class the changes that make a difference by themselves. Halves that make none are not looked
         into: a model of a large cluster takes seconds to make."""
         middle = len(causes) // 2
         for half in filter(None, (causes[:middle], causes[middle:])):
             model = self._with(half)
-            touched = [each for each in changed if each.is_other(model, each.before)]
+            touched = [pods for pods in changed if pods.is_other(model, pods.before)]
             if len(half) > 1 and touched:
                 self._search(half, touched)
-            for each in touched if len(half) == 1 else ():
-                each.causes.append(half[0])
+            for pods in touched if len(half) == 1 else ():
+                pods.causes.append(half[0])
 
     def _with(self, causes: Iterable[ReleaseCause]) -> ReleaseModel:
         features = self.before
@@ -224,10 +226,10 @@ class _CauseSearch:
         return ReleaseModel(self.objects, self.load(features), self.plugins)
 
 
-def _grouped(changed: Iterable[_Changed]) -> Iterator[ChangesByCause]:
+def _group_by_cause(changed: Iterable[_AffectedPods]) -> Iterator[ChangesByCause]:
     groups: dict[tuple[tuple[ReleaseCause, ...], bool], list[PodChange]] = {}
-    for each in changed:
-        groups.setdefault((tuple(each.causes), each.only_together), []).append(each.change())
+    for pods in changed:
+        groups.setdefault((tuple(pods.causes), pods.only_together), []).append(pods.change())
     kinds = list(ChangeKind)
     for (causes, only_together), changes in groups.items():
         changes.sort(key=lambda change: (change.is_placed, kinds.index(change.kind)))

@@ -48,9 +48,9 @@ class Fate:
         if self.nodes:
             more = self.ties - min(self.ties, _SHOWN)
             return " or ".join(self.nodes[:_SHOWN]) + (f" or {more} more" if more else "")
-        said = self.message or self.outcome
+        text = self.message or self.outcome
         evicts = f"Evicts {listed(self.victims, _SHOWN)} on {self.evicting_on}." if self.evicting_on else ""
-        return f"{said.removesuffix('.')}. {evicts}" if evicts else said
+        return f"{text.removesuffix('.')}. {evicts}" if evicts else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class ReleaseModel:
     def __init__(
         self, objects: Iterable[KubeObject], settings: SchedulerConfiguration, plugins: Registry | None
     ) -> None:
-        profiles = tuple(replace(each, percentage_of_nodes_to_score=None) for each in settings.profiles)
+        profiles = tuple(replace(profile, percentage_of_nodes_to_score=None) for profile in settings.profiles)
         settings = replace(settings, percentage_of_nodes_to_score=0, profiles=profiles)
         self.cluster = ClusterModel.with_missing_pods(objects, settings, plugins=plugins)
 
@@ -94,15 +94,16 @@ class ReleaseModel:
 
     def classes(self) -> tuple[PodClass, ...]:
         """All pods that this scheduler would decide upon. Daemons, which have their node for life, are left out."""
-        found: dict[tuple[bytes, bool], dict[str, list[str]]] = {}  # equal pods one after another: that is faster
+        # Equal pods come one after another: that is faster.
+        keys_by_class: dict[tuple[bytes, bool], dict[str, list[str]]] = {}
         for pod in self.cluster.pods.values():
             is_placed = self.cluster.state.placed(pod) is not None
             is_open = leaves(pod) if is_placed else waits(pod) and not pod.is_terminating
             if is_open and self.cluster.engine.knows(pod.spec.scheduler_name):
-                alike = found.setdefault((self.cluster.state.facts(pod).fingerprint, is_placed), {})
+                alike = keys_by_class.setdefault((self.cluster.state.facts(pod).fingerprint, is_placed), {})
                 node_name = pod.spec.node_name or pod.status.nominated_node_name
                 alike.setdefault(pod.key if _has_own_claims(pod) else node_name, []).append(pod.key)
-        return tuple(PodClass(tuple(pods), key[1]) for key, alike in found.items() for pods in alike.values())
+        return tuple(PodClass(tuple(pods), key[1]) for key, alike in keys_by_class.items() for pods in alike.values())
 
 
 def _has_own_claims(pod: Pod) -> bool:

@@ -29,19 +29,16 @@ class ReleaseQuestion(QuestionRequest, frozen=True):
 
     def releases(self, followed: Release) -> tuple[Release, Release]:
         """Those that are compared. Raises RequestError."""
-        known = list(RELEASES.values())
-        older = followed if followed.name != self.after else known[max(known.index(followed) - 1, 0)]
+        all_releases = list(RELEASES.values())
+        older = followed if followed.name != self.after else all_releases[max(all_releases.index(followed) - 1, 0)]
         names = {"before": self.before or older.name, "after": self.after}
-        wrong = [f"{path}: expected {_either()}, got {name!r}" for path, name in names.items() if name not in RELEASES]
+        expected = " or ".join(map(repr, RELEASES))
+        wrong = [f"{path}: expected {expected}, got {name!r}" for path, name in names.items() if name not in RELEASES]
         if not wrong and names["before"] == names["after"]:
             wrong = [f"after: expected another release than before, which is {self.after}"]
         if wrong:
             raise RequestError(*wrong)
         return RELEASES[names["before"]], RELEASES[names["after"]]
-
-
-def _either() -> str:
-    return " or ".join(map(repr, RELEASES))
 
 
 async def compare_now(question: ReleaseQuestion, service: QueryService) -> tuple[ReleaseComparison, ClusterAge | None]:
@@ -72,16 +69,16 @@ def compare_settings(
     progress: Progress | None = None,
 ) -> ReleaseComparison:
     """The comparison with a configuration as each release reads it, and with its gates as far as each has them."""
-    given, features, refused = settings.features.changed, list[Features](), list[str]()
+    gates, features, refused = settings.features.changed, list[Features](), list[str]()
     for release in (before, after):
-        usable, wrong = usable_gates(given, release)
+        usable, wrong = usable_gates(gates, release)
         features.append(Features.of(usable, release))
         refused += wrong
     return compare_releases(
         objects,
         lambda features: read_again(settings, features),
         *features,
-        gates=given,
+        gates=gates,
         refused=refused,
         plugins=plugins,
         progress=progress,

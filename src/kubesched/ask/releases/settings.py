@@ -22,20 +22,20 @@ class SettingChange:
     after: str
 
 
-def usable_gates(given: Mapping[str, bool], release: Release) -> tuple[dict[str, bool], list[str]]:
+def usable_gates(gates: Mapping[str, bool], release: Release) -> tuple[dict[str, bool], list[str]]:
     """The gates that a release has and lets be set that way, and a line for each of the others."""
-    known = gates_of(release)
+    gates_of_release = gates_of(release)
     usable = {
         name: value
-        for name, value in given.items()
-        if name in known and not (known[name].locked and known[name].default != value)
+        for name, value in gates.items()
+        if name in gates_of_release and not (gates_of_release[name].locked and gates_of_release[name].default != value)
     }
-    return usable, [f"{release.name}: the feature gate {name} cannot be set" for name in given if name not in usable]
+    return usable, [f"{release.name}: the feature gate {name} cannot be set" for name in gates if name not in usable]
 
 
-def gate_changes(before: Release, after: Release, given: Iterable[str] = ()) -> Iterator[SettingChange]:
+def gate_changes(before: Release, after: Release, gates: Iterable[str] = ()) -> Iterator[SettingChange]:
     """The gates that are given, and those that change what is decided, if they are not the same in both releases."""
-    for name in dict.fromkeys((*given, *GATES_BY_FIELD.values())):
+    for name in dict.fromkeys((*gates, *GATES_BY_FIELD.values())):
         old, new = gates_of(before).get(name), gates_of(after).get(name)
         if (old and old[1:3]) != (new and new[1:3]):
             yield SettingChange(name, _gate(old), _gate(new))
@@ -62,22 +62,22 @@ def field_changes(before: Any, after: Any, path: str = "") -> Iterator[SettingCh
         before, after = map(", ".join, _without_common_ends(*orders))
         path = f"{path}, order"
     if before != after:
-        yield SettingChange(path, _shown(before), _shown(after))
+        yield SettingChange(path, _text_of(before), _text_of(after))
 
 
 def _by_name(value: Any) -> dict[str, Any]:
-    entries = value if isinstance(value, list) and all(isinstance(each, dict) for each in value) else []
-    found = {str(each.get("name") or each.get("schedulerName")): each for each in entries}
-    return found if len(found) == len(entries) and "None" not in found else {}
+    entries = value if isinstance(value, list) and all(isinstance(entry, dict) for entry in value) else []
+    entries_by_name = {str(entry.get("name") or entry.get("schedulerName")): entry for entry in entries}
+    return entries_by_name if len(entries_by_name) == len(entries) and "None" not in entries_by_name else {}
 
 
-def _without_common_ends(one: list[str], other: list[str]) -> tuple[list[str], list[str]]:
-    while one and other and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    return one, other
+def _without_common_ends(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    while old and new and old[0] == new[0]:
+        old, new = old[1:], new[1:]
+    while old and new and old[-1] == new[-1]:
+        old, new = old[:-1], new[:-1]
+    return old, new
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

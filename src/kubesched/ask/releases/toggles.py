@@ -37,14 +37,14 @@ class ReleaseCause:
 def causes_between(before: Features, after: Features) -> tuple[ReleaseCause, ...]:
     """All that differs: behaviours in the order of `Release`, then gates."""
     old, new = before.release, after.release
-    behaviours = (each for each in BEHAVIOURS if getattr(old, each.name) != getattr(new, each.name))
+    behaviours = (behaviour for behaviour in BEHAVIOURS if getattr(old, behaviour.name) != getattr(new, behaviour.name))
     gates = (gate for gate in _FIELDS_BY_GATE if before.is_on(gate) != after.is_on(gate))
     return (
-        *(ReleaseCause(each.name, each.words, each.reference) for each in behaviours),
+        *(ReleaseCause(behaviour.name, behaviour.words, behaviour.reference) for behaviour in behaviours),
         *(ReleaseCause(gate, f"the gate {gate} is {_STATE[after.is_on(gate)]}", GATES_PAGE) for gate in gates),
     )
 
 
-def _with(one: T, name: str, other: T) -> T:
+def _with(features: T, name: str, other: T) -> T:
     value: dict[str, Any] = {name: getattr(other, name)}
-    return replace(one, **value)
+    return replace(features, **value)

@@ -95,7 +95,7 @@ def propose_single_evictions(trials: Trials, view: DecisionView) -> Iterator[Rem
         return
     rejecting = {rejections.plugin for rejections, _ in view.outcome.columns}
     filters = [f for f in view.profile.at("filter", FilterPlugin) if f.name in rejecting and f.looks_at_pods]
-    found: list[Pod] = []
+    victims: list[Pod] = []
     judged: dict[int, bool] = {}
     for placed in trials.state.pods.at:
         if placed is None or is_daemon(placed.pod):
@@ -104,8 +104,8 @@ def propose_single_evictions(trials: Trials, view: DecisionView) -> Iterator[Rem
         if facts not in judged:
             judged[facts] = any(plugin.depends_on_pod(view.cycle, placed) for plugin in filters)
         if judged[facts]:
-            found.append(placed.pod)
-        if len(found) > MOST_EVICTABLE:
+            victims.append(placed.pod)
+        if len(victims) > MOST_EVICTABLE:
             return
-    for other in found:
+    for other in victims:
         yield propose_eviction([other], trials.state, other.spec.node_name)

@@ -73,14 +73,14 @@ def touched_by(proposals: Sequence[RemedyProposal], pod: Pod) -> tuple[str, ...]
 
 def cost_of(proposals: Sequence[RemedyProposal], pod: Pod, new_nodes: Mapping[str, str]) -> str:
     """What it takes, in sentences. `new_nodes` says where evicted pods find a place that a controller makes anew."""
-    said: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for proposal in proposals:
         if proposal.kind in _COSTS and (proposal.kind is not RemedyKind.REMOVE_GATES or len(proposals) == 1):
-            said[_COSTS[proposal.kind]] = None
+            sentences[_COSTS[proposal.kind]] = None
         if any(edit.obj is pod for edit in proposal.edits) and (cost := _cost_of_template(proposal.kind, pod)):
-            said[cost] = None
-        said |= dict.fromkeys(_costs_of_evictions(evicted_by(proposal), new_nodes))
-    return " ".join(said)
+            sentences[cost] = None
+        sentences |= dict.fromkeys(_costs_of_evictions(evicted_by(proposal), new_nodes))
+    return " ".join(sentences)
 
 
 def _cost_of_template(kind: RemedyKind, pod: Pod) -> str:
@@ -92,5 +92,5 @@ def _cost_of_template(kind: RemedyKind, pod: Pod) -> str:
 def _costs_of_evictions(victims: Sequence[Pod], new_nodes: Mapping[str, str]) -> list[str]:
     lost = [victim.key for victim in victims if victim.metadata.controller is None]
     moved = [f"{victim.key} on {node}" for victim in victims if (node := new_nodes.get(victim.key))]
-    said = [f"Nobody makes {listed(lost)} anew."] if lost else []
-    return [*said, f"Made anew: {listed(moved)}."] if moved else said
+    sentences = [f"Nobody makes {listed(lost)} anew."] if lost else []
+    return [*sentences, f"Made anew: {listed(moved)}."] if moved else sentences

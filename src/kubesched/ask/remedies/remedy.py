@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.ask.headroom import one_more
-from kubesched.ask.trial import Trial
+from kubesched.ask.trial import Trial, changed
 from kubesched.framework.advice import ObjectEdit, RemedyKind, RemedyProposal
 from kubesched.framework.cycle import CycleStateMissingError
 from kubesched.framework.decision import Decision, Outcome
@@ -103,9 +102,9 @@ def changes_of(edits: Iterable[ObjectEdit]) -> tuple[Change[KubeObject], ...]:
     current: dict[tuple[type[KubeObject], str], tuple[KubeObject | None, KubeObject | None]] = {}
     for edit in edits:
         if edit.obj is None:
-            made = edit.make(None)
-            assert made is not None
-            current[type(made), made.key] = (None, made)
+            new_object = edit.make(None)
+            assert new_object is not None
+            current[type(new_object), new_object.key] = (None, new_object)
             continue
         place = type(edit.obj), edit.obj.key
         old, new = current.get(place, (edit.obj, edit.obj))
@@ -113,12 +112,8 @@ def changes_of(edits: Iterable[ObjectEdit]) -> tuple[Change[KubeObject], ...]:
     return tuple(Change(old, new) for old, new in current.values() if old != new)
 
 
-def describe(changes: Sequence[Change[KubeObject]]) -> tuple[ObjectChange, ...]:
-    """The changes as a program would carry them out."""
-    return tuple(map(_describe, changes))
-
-
-def _describe(change: Change[KubeObject]) -> ObjectChange:
+def describe(change: Change[KubeObject]) -> ObjectChange:
+    """The change as a program would carry it out."""
     obj = change.obj
     kind = obj.kind or type(obj).__name__
     resource = KINDS[kind].resource if kind in KINDS else None
@@ -146,21 +141,21 @@ def json_patch_between(old: Any, new: Any, path: str = "") -> Iterator[JsonPatch
             if key not in old:
                 yield JsonPatchOperation("add", f"{path}/{_escape(key)}", value)
     elif isinstance(old, list | tuple) and isinstance(new, list | tuple):
-        yield from _between_lists(list(old), list(new), path)
+        yield from _list_patch(list(old), list(new), path)
     elif old != new:
         yield JsonPatchOperation("replace", path, new)
 
 
-def _between_lists(old: list[Any], new: list[Any], path: str) -> Iterator[JsonPatchOperation]:
-    kept = [i for i, item in enumerate(old) if item in new]
+def _list_patch(old: list[Any], new: list[Any], path: str) -> Iterator[JsonPatchOperation]:
+    staying = [i for i, item in enumerate(old) if item in new]
     if len(new) == len(old):
         for i, (before, after) in enumerate(zip(old, new)):
             yield from json_patch_between(before, after, f"{path}/{i}")
     elif new[: len(old)] == old:
         yield from (JsonPatchOperation("add", f"{path}/-", item) for item in new[len(old) :])
-    elif [old[i] for i in kept] == new:
+    elif [old[i] for i in staying] == new:
         for i in reversed(range(len(old))):  # from the end, so that indexes stay what they are
-            if i not in kept:
+            if i not in staying:
                 yield JsonPatchOperation("remove", f"{path}/{i}")
     else:
         yield JsonPatchOperation("replace", path, new)
@@ -210,12 +205,9 @@ class Trials:
 
     def run(self, proposals: Iterable[RemedyProposal], *, explain: bool = True, reserve: bool = False) -> TrialOutcome:
         """The verdict on the cluster with these changes; `explain` also says what is in the way on every row."""
-        edits = [edit for proposal in proposals for edit in proposal.edits]
-        changes = changes_of(edits)
-        pod = next((change.new for change in changes if change.old is self.pod), self.pod)
-        assert isinstance(pod, Pod)
+        pod, changes = self._changes(proposals)
         self.tried += 1
-        with changed(self.cluster, [change for change in changes if change.old is not self.pod]):
+        with changed(self.cluster, changes):
             if self._engine.pre_enqueue(pod) is not None:
                 return TrialOutcome("", self._everywhere(OUTSIDE))
             decision = self._engine.decide(_without_preemption(pod), explain=explain)
@@ -223,22 +215,16 @@ class Trials:
             fits = decision.outcome is Outcome.SCHEDULED and (not reserve or self._can_reserve(decision))
             return TrialOutcome(
                 decision.node if fits else "",
-                self._blocked(decision) if explain else self._everywhere(0),
+                self._rejections_by_row(decision) if explain else self._everywhere(0),
                 -1 if added is None else self.state.nodes.row_of[added],
             )
 
     def new_nodes(self, proposals: Iterable[RemedyProposal], evicted: Sequence[Pod]) -> dict[str, str] | None:
         """Where evicted pods find a place that controllers make anew, once this pod has found its own; None if one of
         them finds none."""
-        edits = [edit for proposal in proposals for edit in proposal.edits]
-        changes = changes_of(edits)
-        pod = next((change.new for change in changes if change.old is self.pod), self.pod)
-        assert isinstance(pod, Pod)
-        found: dict[str, str] = {}
-        with Trial(self.cluster) as trial:
-            for change in changes:
-                if change.old is not self.pod:
-                    trial.change(change)
+        pod, changes = self._changes(proposals)
+        nodes: dict[str, str] = {}
+        with changed(self.cluster, changes) as trial:
             decision = self._engine.decide(_without_preemption(pod))
             if decision.outcome is not Outcome.SCHEDULED or not _reserves(trial, decision):
                 return None
@@ -246,20 +232,27 @@ class Trials:
                 outcome = trial.place(trial.with_claims(one_more(victim)))
                 if isinstance(outcome, UnplacedPod):
                     return None
-                found[victim.key] = outcome.node
-        return found
+                nodes[victim.key] = outcome.node
+        return nodes
 
     def decide(self, pod: Pod) -> Decision:
         """The decision for a pod as it is given, making room included."""
         self.tried += 1
         return self._engine.decide(pod, explain=True)
 
+    def _changes(self, proposals: Iterable[RemedyProposal]) -> tuple[Pod, list[Change[KubeObject]]]:
+        """The pod as these proposals would have it, and their changes of other objects."""
+        changes = changes_of(edit for proposal in proposals for edit in proposal.edits)
+        pod = next((change.new for change in changes if change.old is self.pod), self.pod)
+        assert isinstance(pod, Pod)
+        return pod, [change for change in changes if change.old is not self.pod]
+
     def _can_reserve(self, decision: Decision) -> bool:
         """Whether all plugins can set aside what the pod needs; nothing is set aside afterwards."""
         with Trial(self.cluster) as trial:
             return _reserves(trial, decision)
 
-    def _blocked(self, decision: Decision) -> Int64:
+    def _rejections_by_row(self, decision: Decision) -> Int64:
         view = DecisionView(decision, self.cluster.profiles[decision.profile])
         return np.where(view.live, view.rejecting_plugins(self._bits), OUTSIDE)
 
@@ -280,12 +273,3 @@ def _reserves(trial: Trial, decision: Decision) -> bool:
 def _without_preemption(pod: Pod) -> Pod:
     """The pod as one that evicts nobody: room that preemption makes is a remedy of its own."""
     return replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
-
-
-@contextmanager
-def changed(cluster: ClusterModel, changes: Iterable[Change[KubeObject]]) -> Iterator[None]:
-    """The cluster with these changes, for as long as the context lasts."""
-    with Trial(cluster) as trial:
-        for change in changes:
-            trial.change(change)
-        yield

@@ -33,7 +33,7 @@ from kubesched.framework.decision_view import DecisionView
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.advice.evictions import delete_pods, list_pods, sharing_ports
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.state.columns import Int64, Rows
+from kubesched.state.columns import Rows
 
 MOST_OF_A_KIND = 3
 MOST_NEW_NODES = 8
@@ -81,25 +81,24 @@ class _Search:
         self._rules = EvictionRules(cluster, pod)
 
     def remedies(self) -> Remedies:
-        first = self._trials.run(self._always)
-        if first.node:
-            helps = self._always and self._trials.node_with(self._always)
-            return self._answer([found for found in (self._remedy((), first.node),) if found and helps])
+        if self._trials.run(self._always).node:
+            remedy = self._remedy(()) if self._always else None
+            return self._answer([remedy] if remedy is not None else [])
         decision = self._trials.decide(self._pod)
         view = DecisionView(decision, self._trials.cluster.profiles[decision.profile])
-        found = list(self._preemption(view))
+        remedies = list(self._preemption(view))
         proposals, outcomes = self._singles(view)
         helping = [i for i, outcome in enumerate(outcomes) if outcome.node]
-        if found:  # preemption chooses its victims itself
+        if remedies:  # preemption chooses its victims itself
             helping = [i for i in helping if proposals[i].kind is not RemedyKind.EVICT]
-        found += self._tuned_singles([proposals[i] for i in helping])
-        if not helping and not found:
-            found += self._pairs(proposals, outcomes)
-        return self._answer(found)
+        remedies += self._tuned_singles([proposals[i] for i in helping])
+        if not helping and not remedies:
+            remedies += self._pairs(proposals, outcomes)
+        return self._answer(remedies)
 
-    def _answer(self, found: Sequence[Remedy]) -> Remedies:
+    def _answer(self, remedies: Sequence[Remedy]) -> Remedies:
         every = not self._skipped and self._trials.state.nodes.live_count <= MOST_NODES
-        return Remedies(self._pod.key, tuple(found), self._trials.tried, exhaustive=every)
+        return Remedies(self._pod.key, tuple(remedies), self._trials.tried, exhaustive=every)
 
     # -- singles ------------------------------------------------------------------------------------------------------
 
@@ -113,9 +112,7 @@ class _Search:
             return
         text = f"Wait: the scheduler makes room by itself on {result.nominated}, by evicting {list_pods(victims)}"
         proposal = RemedyProposal(RemedyKind.PREEMPTION, text, delete_pods(victims, state))
-        node = self._trials.node_with((proposal,))
-        remedy = self._remedy((proposal,), node) if node else None
-        if remedy is not None:
+        if (remedy := self._remedy((proposal,))) is not None:
             yield remedy
 
     def _proposals(self, view: DecisionView) -> Iterator[RemedyProposal]:
@@ -145,11 +142,11 @@ class _Search:
         """All proposals with what each of them comes to."""
         proposals: list[RemedyProposal] = []
         outcomes: list[TrialOutcome] = []
-        known: set[str] = set()
+        texts: set[str] = set()
         for proposal in self._proposals(view):
-            if proposal.text in known or not self._rules.allow(evicted_by(proposal)):
+            if proposal.text in texts or not self._rules.allow(evicted_by(proposal)):
                 continue
-            known.add(proposal.text)
+            texts.add(proposal.text)
             if self._trials.are_over:
                 self._skipped = True
                 break
@@ -168,8 +165,7 @@ class _Search:
                 continue  # a greater skew is enough
             shown[proposal.kind] += 1
             if shown[proposal.kind] <= (MOST_NEW_NODES if proposal.kind is RemedyKind.ADD_NODE else MOST_OF_A_KIND):
-                node = self._trials.node_with((*self._always, proposal))
-                remedy = self._remedy((proposal,), node) if node else None
+                remedy = self._remedy((proposal,))
                 if remedy is None:
                     shown[proposal.kind] -= 1
                 else:
@@ -190,52 +186,54 @@ class _Search:
             if proposals[i].subject != proposals[j].subject and self._may_do(proposals, outcomes, i, j)
         ]
         pairs.sort(key=lambda pair: sum(proposal.kind.rank for proposal in pair))
-        found: list[Remedy] = []
+        remedies: list[Remedy] = []
         shown: Counter[frozenset[RemedyKind]] = Counter()
         for pair in pairs:
             kinds = frozenset(proposal.kind for proposal in pair)
             if shown[kinds] >= 2:
                 continue
-            if self._trials.are_over or len(found) >= MOST_PAIRS:
-                self._skipped |= not found
+            if self._trials.are_over or len(remedies) >= MOST_PAIRS:
+                self._skipped |= not remedies
                 break
             if not self._trials.fits((*self._always, *pair)):
                 continue
             first = self._tuned(pair[0], (pair[1],))
             second = self._tuned(pair[1], (first,))
-            node = self._trials.node_with((*self._always, first, second))
-            remedy = self._remedy((first, second), node) if node else None
+            remedy = self._remedy((first, second))
             if remedy is not None:
-                found.append(remedy)
+                remedies.append(remedy)
                 shown[kinds] += 1
-        return found
+        return remedies
 
     def _may_do(self, proposals: Sequence[RemedyProposal], outcomes: Sequence[TrialOutcome], i: int, j: int) -> bool:
         """Whether some row is left with nothing in the way."""
-        one, other = outcomes[i].blocked, outcomes[j].blocked
-        rows = min(len(one), len(other))
-        if bool((one[:rows] & other[:rows] == 0).any()):
+        first, second = outcomes[i], outcomes[j]
+        rows = min(len(first.blocked), len(second.blocked))
+        if bool((first.blocked[:rows] & second.blocked[:rows] == 0).any()):
             return True
-        return self._on_new_node(proposals[i], outcomes[i], other) or self._on_new_node(proposals[j], outcomes[j], one)
+        return self._on_new_node(proposals[i], first, second) or self._on_new_node(proposals[j], second, first)
 
-    def _on_new_node(self, proposal: RemedyProposal, outcome: TrialOutcome, others: Int64) -> bool:
+    def _on_new_node(self, proposal: RemedyProposal, outcome: TrialOutcome, other: TrialOutcome) -> bool:
         """On the row of a new node, a change of the node that it is copied from has the same effect."""
         if not isinstance(proposal, NewNodeProposal):
             return False
         like = self._trials.state.nodes.row_of[proposal.like]
-        return int(outcome.blocked[outcome.new_row]) & int(others[like]) == 0
+        return int(outcome.blocked[outcome.new_row]) & int(other.blocked[like]) == 0
 
     # -- words --------------------------------------------------------------------------------------------------------
 
-    def _remedy(self, proposals: tuple[RemedyProposal, ...], node: str) -> Remedy | None:
-        """None if it only changes places: another pod would wait instead."""
-        made = (*self._always, *proposals)
-        evicted = [pod for proposal in made for pod in evicted_by(proposal)]
+    def _remedy(self, proposals: tuple[RemedyProposal, ...]) -> Remedy | None:
+        """None if the pod finds no node, or if another pod would wait instead."""
+        all_proposals = (*self._always, *proposals)
+        node = self._trials.node_with(all_proposals)
+        if not node:
+            return None
+        evicted = [pod for proposal in all_proposals for pod in evicted_by(proposal)]
         coming_back = [pod for pod in evicted if pod.metadata.controller is not None and not ends_by_itself(pod)]
-        new_nodes = self._trials.new_nodes(made, coming_back) if coming_back else {}
+        new_nodes = self._trials.new_nodes(all_proposals, coming_back) if coming_back else {}
         if new_nodes is None:
             return None
-        steps = tuple(RemedyStep(proposal.kind, proposal.text) for proposal in made)
-        changes = changes_of(edit for proposal in made for edit in proposal.edits)
-        cost, touches = cost_of(made, self._pod, new_nodes), touched_by(made, self._pod)
-        return Remedy(steps, node, describe(changes), cost, touches)
+        steps = tuple(RemedyStep(proposal.kind, proposal.text) for proposal in all_proposals)
+        changes = changes_of(edit for proposal in all_proposals for edit in proposal.edits)
+        cost, touches = cost_of(all_proposals, self._pod, new_nodes), touched_by(all_proposals, self._pod)
+        return Remedy(steps, node, tuple(map(describe, changes)), cost, touches)

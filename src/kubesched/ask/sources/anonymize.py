@@ -21,8 +21,8 @@ from kubesched.api.pod import Pod
 from kubesched.api.release import NEWEST, release_of
 from kubesched.api.storage import CSIDriver
 from kubesched.api.well_known import EVICTION_ANNOTATIONS, SELECTED_NODE, STORAGE_CLASS
+from kubesched.ask.sources.pseudonyms import Pseudonyms
 from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration
-from kubesched.ask.sources.words import Words
 from kubesched.config.configuration import ProfileConfig
 from kubesched.controllers.jobs import INDEX
 from kubesched.scheduler.recording import READ_BY_SCHEDULING
@@ -30,8 +30,8 @@ from kubesched.simulate.kinds import StatefulSet
 from kubesched.simulate.workloads import ARRIVAL, DURATION
 
 R = TypeVar("R", bound=msgspec.Struct)
-Rule = Callable[[Words, Any, Any], Any]
-"""Takes the words, what is in a field, and the record that has the field."""
+Rule = Callable[[Pseudonyms, Any, Any], Any]
+"""Takes the pseudonyms, what is in a field, and the record that has the field."""
 
 KEPT_ANNOTATIONS = READ_BY_SCHEDULING | EVICTION_ANNOTATIONS | {ARRIVAL, DURATION, INDEX}
 """All others are left out: nothing in a decision or a plan depends on them."""
@@ -42,90 +42,90 @@ _SELECTING = ("expression", "match_attribute", "distinct_attribute")
 """Fields that name attributes of devices."""
 
 
-def _kept(words: Words, value: Any, record: Any) -> Any:
+def _kept(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
     return value
 
 
-def _name(words: Words, value: Any, record: Any) -> Any:
-    return words.name(value) if isinstance(value, str) else tuple(map(words.name, value))
+def _name(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return pseudonyms.name(value) if isinstance(value, str) else tuple(map(pseudonyms.name, value))
 
 
-def _key(words: Words, value: Any, record: Any) -> Any:
-    return words.key(value) if isinstance(value, str) else tuple(map(words.key, value))
+def _key(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return pseudonyms.key(value) if isinstance(value, str) else tuple(map(pseudonyms.key, value))
 
 
-def _request(words: Words, value: Any, record: Any) -> Any:
-    return words.request(value) if isinstance(value, str) else tuple(map(words.request, value))
+def _request(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return pseudonyms.request(value) if isinstance(value, str) else tuple(map(pseudonyms.request, value))
 
 
-def _resources(words: Words, value: Any, record: Any) -> Any:
+def _resources(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
     if isinstance(value, dict):
-        return {words.resource(name): amount for name, amount in value.items()}
-    return words.resource(value) if isinstance(value, str) else tuple(map(words.resource, value))
+        return {pseudonyms.resource(name): amount for name, amount in value.items()}
+    return pseudonyms.resource(value) if isinstance(value, str) else tuple(map(pseudonyms.resource, value))
 
 
-def _labels(words: Words, value: Any, record: Any) -> Any:
-    return words.labels(value)
+def _labels(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return pseudonyms.labels(value)
 
 
-def _value(words: Words, value: Any, record: Any) -> Any:
-    return words.value(record.key, value)
+def _value(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return pseudonyms.value(record.key, value)
 
 
-def _values(words: Words, value: Any, record: Any) -> Any:
-    return words.values(record.key, value)
+def _values(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return pseudonyms.values(record.key, value)
 
 
-def _image(words: Words, value: Any, record: Any) -> Any:
-    return words.image(value)
+def _image(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return pseudonyms.image(value)
 
 
-def _images_of_node(words: Words, value: Any, record: Any) -> Any:
-    return tuple(words.image_of_node(image) for image in value)
+def _images_of_node(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return tuple(pseudonyms.image_of_node(image) for image in value)
 
 
-def _host_address(words: Words, value: Any, record: Any) -> Any:
-    return value if value in _ANY_ADDRESS else words.name(value)
+def _host_address(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return value if value in _ANY_ADDRESS else pseudonyms.name(value)
 
 
-def _volume_id(words: Words, value: Any, record: Any) -> Any:
-    return words.disk(value)
+def _volume_id(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return pseudonyms.disk(value)
 
 
-def _annotations(words: Words, value: Any, record: Any) -> Any:
+def _annotations(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
     return {
-        key: words.name(text) if key in _NAMING_ANNOTATIONS else text
+        key: pseudonyms.name(text) if key in _NAMING_ANNOTATIONS else text
         for key, text in value.items()
         if key in KEPT_ANNOTATIONS
     }
 
 
-def _attributes(words: Words, value: Any, record: Any) -> Any:
+def _attributes(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
     """An attribute that nothing selects by may be the serial number of a device: its text is numbered."""
     return {
-        name: attribute if words.is_selected_by(name) else _numbered(words, attribute)
+        name: attribute if pseudonyms.is_selected_by(name) else _numbered(pseudonyms, attribute)
         for name, attribute in value.items()
     }
 
 
-def _numbered(words: Words, attribute: DeviceAttribute) -> DeviceAttribute:
-    one, several = attribute.string_value, attribute.string_values
+def _numbered(pseudonyms: Pseudonyms, attribute: DeviceAttribute) -> DeviceAttribute:
+    text, texts = attribute.string_value, attribute.string_values
     return msgspec.structs.replace(
         attribute,
-        string_value=None if one is None else words.name(one),
-        string_values=None if several is None else tuple(map(words.name, several)),
+        string_value=None if text is None else pseudonyms.name(text),
+        string_values=None if texts is None else tuple(map(pseudonyms.name, texts)),
     )
 
 
-def _named_pods(words: Words, value: Any, record: Any) -> Any:
-    return {words.name(name): content for name, content in value.items()}
+def _named_pods(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+    return {pseudonyms.name(name): content for name, content in value.items()}
 
 
-def _without_text(words: Words, value: Any, record: Any) -> Any:
+def _without_text(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
     return ""
 
 
-def _without(words: Words, value: Any, record: Any) -> Any:
+def _without(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
     return None
 
 
@@ -193,7 +193,7 @@ def rules_of(record: type[msgspec.Struct]) -> tuple[tuple[str, Rule | None], ...
                 raise UnknownFieldError(f"{record.__name__}.{field.name}: may it be shown?")
             if rule is not _kept:
                 rules.append((field.name, rule))
-        elif any(issubclass(each, msgspec.Struct) for each in inside):
+        elif any(issubclass(type_, msgspec.Struct) for type_ in inside):
             rules.append((field.name, None))
     return tuple(rules)
 
@@ -210,39 +210,39 @@ def _types_in(hint: Any) -> Iterator[Any]:
 
 
 class Anonymizer:
-    """Goes over records: a first time to see all words, then to replace them."""
+    """Goes over records: a first time to see all names, then to replace them."""
 
     def __init__(self) -> None:
-        self._words = Words()
+        self._pseudonyms = Pseudonyms()
 
     def note(self, obj: KubeObject) -> None:
-        """See the words of an object, and which names are made of which."""
-        words = self._words
+        """See the names in an object, and which of them are made of others."""
+        pseudonyms = self._pseudonyms
         match obj:
             case Pod():
                 for volume in obj.spec.volumes:
                     if volume.ephemeral is not None:
-                        words.made_of((obj.name, volume.name))
+                        pseudonyms.made_of((obj.name, volume.name))
             case StatefulSet():
-                words.numbered((obj.name,))
+                pseudonyms.numbered((obj.name,))
                 for template in obj.spec.volume_claim_templates:
-                    words.numbered((template.name, obj.name))
+                    pseudonyms.numbered((template.name, obj.name))
         self.other(obj)
 
     def settle(self) -> None:
-        self._words.settle()
+        self._pseudonyms.settle()
 
     def other(self, record: R) -> R:
-        """The same record in other words."""
+        """The same record in other pseudonyms."""
         if getattr(record, "operator", "") in _GREATER_OR_LESS:
-            self._words.compared(record.key)  # type: ignore[attr-defined]
+            self._pseudonyms.compared(record.key)  # type: ignore[attr-defined]
         for field in _SELECTING:
-            self._words.selects(getattr(record, field, None) or "")
+            self._pseudonyms.selects(getattr(record, field, None) or "")
         changed: dict[str, Any] = {}
         for field, rule in rules_of(type(record)):
             value = getattr(record, field)
             if value:
-                new = self._inside(value) if rule is None else rule(self._words, value, record)
+                new = self._inside(value) if rule is None else rule(self._pseudonyms, value, record)
                 if new is not value and new != value:
                     changed[field] = new
         return msgspec.structs.replace(record, **changed) if changed else record
@@ -256,20 +256,20 @@ class Anonymizer:
         return other
 
     def original(self, word: str) -> str:
-        """What a word stands for; itself if it stands for none."""
-        return self._words.original(word)
+        """What a pseudonym stands for; itself if it stands for nothing."""
+        return self._pseudonyms.original(word)
 
     def word(self, original: str) -> str:
         """What stands for a name."""
-        return self._words.name(original)
+        return self._pseudonyms.name(original)
 
     def knows(self, original: str) -> bool:
         """Whether the cluster has this name."""
-        return self._words.knows(original)
+        return self._pseudonyms.knows(original)
 
     def _inside(self, value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(self.other(each) for each in value)
+            return tuple(self.other(record) for record in value)
         return self.other(value) if isinstance(value, Record) else value
 
 
@@ -289,23 +289,23 @@ def anonymize_cluster(reading: ClusterReading, anonymizer: Anonymizer | None = N
         if not records or not isinstance(records[0], CustomObject)
     }
     was_found = bool(reading.configuration.text)
-    found = FoundConfiguration("", "what was found could not be anonymized" if was_found else "none was found")
+    configuration = FoundConfiguration("", "what was found could not be anonymized" if was_found else "none was found")
     if settings is not None:
         profiles = tuple(_other_profile(profile, with_names) for profile in settings.profiles)
         plain = config.to_plain(msgspec.structs.replace(settings, profiles=profiles, extenders=()))
-        kept = {key: plain[key] for key in _KEPT_SETTINGS if key in plain}
-        found = FoundConfiguration(msgspec.json.encode(kept).decode(), "the scheduler's /configz")
-    return dataclasses.replace(reading, objects=objects, configuration=found)
+        settings_shown = {key: plain[key] for key in _KEPT_SETTINGS if key in plain}
+        configuration = FoundConfiguration(msgspec.json.encode(settings_shown).decode(), "the scheduler's /configz")
+    return dataclasses.replace(reading, objects=objects, configuration=configuration)
 
 
 _KEPT_SETTINGS = ("apiVersion", "kind", "parallelism", "percentageOfNodesToScore", "profiles")
 """The rest is how the scheduler reaches its API server and its extenders, which are not asked offline."""
 
 
-def _settings(found: FoundConfiguration, version: str) -> config.SchedulerConfiguration | None:
+def _settings(configuration: FoundConfiguration, version: str) -> config.SchedulerConfiguration | None:
     features = config.Features.of({}, release_of(version) or NEWEST)
     try:
-        return config.load(found.text, features=features) if found.text else None
+        return config.load(configuration.text, features=features) if configuration.text else None
     except config.ConfigError:
         return None
 

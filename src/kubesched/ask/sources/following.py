@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from kubesched.api.errors import UserError
 from kubesched.api.kinds import VERSIONS_BY_SERVER, Kind
-from kubesched.ask.sources.live import ESSENTIAL, ROLE, LiveClusterError
+from kubesched.ask.sources.live import ESSENTIAL, LiveClusterError, missing_right
 from kubesched.ask.sources.reading import UnreadableKind
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
@@ -114,11 +114,11 @@ class Following:
             raise NotReadyError(*(f"waiting for {name}: {reflectors[name].trouble or 'listing'}" for name in missing))
         now = self._clock()
         behind = tuple(
-            Behind(name, round(now - each.lost_at, 3), each.trouble or "the watch ended")
-            for name, each in reflectors.items()
-            if each.lost_at is not None
+            Behind(name, round(now - reflector.lost_at, 3), reflector.trouble or "the watch ended")
+            for name, reflector in reflectors.items()
+            if reflector.lost_at is not None
         )
-        oldest = max((each.seconds for each in behind), default=0.0)
+        oldest = max((reflector.seconds for reflector in behind), default=0.0)
         return ClusterAge(self._origin, "watch", oldest, behind, self.unreadable)
 
 
@@ -140,10 +140,7 @@ async def _is_readable(client: Client, kind: Kind, origin: str) -> bool | None:
     except ApiStatusError as error:
         is_essential = kind.resource in ESSENTIAL
         if error.code == 403 and is_essential:
-            raise LiveClusterError(
-                f"{origin}: without {kind.resource.plural} there is no answer: {error}",
-                f"the rights that are needed are in {ROLE}",
-            ) from None
+            raise missing_right(origin, kind.resource, error) from None
         if error.code not in (403, 404) or is_essential:
             raise
         return False if error.code == 403 else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ PATIENCE = 5.0
 """Seconds for each question: a scheduler that listens on loopback alone cannot be reached, and that is common."""
 T = TypeVar("T")
 
-ROLE = "deploy/manifests/read-only.yaml"
+_ROLE = "deploy/manifests/read-only.yaml"
 """What grants the rights that are needed."""
 ESSENTIAL = (NODES, PODS)
 """Without these there is no answer."""
@@ -78,7 +78,7 @@ async def configuration_of_scheduler(client: Client) -> FoundConfiguration:
             body = await client.get(
                 f"{PODS.path_of(namespace=SCHEDULER_NAMESPACE)}?{query}", timeout=PATIENCE, retries=0
             )
-            names = list(_running(body))
+            names = [pod.metadata.name for pod in _pods.decode(body).items or () if pod.status.phase == "Running"]
         except (ApiStatusError, msgspec.DecodeError) as error:
             if isinstance(error, ApiStatusError) and error.code == 401:
                 raise  # then there will be no answer to anything
@@ -101,22 +101,24 @@ async def configuration_of_scheduler(client: Client) -> FoundConfiguration:
 async def _of_server(client: Client, otherwise: str) -> FoundConfiguration:
     """A sandbox has its scheduler inside its API server, which shows the configuration in its place."""
     try:
-        found = _configz.decode(await client.get("/configz", timeout=PATIENCE, retries=0)).componentconfig
+        configuration = _configz.decode(await client.get("/configz", timeout=PATIENCE, retries=0)).componentconfig
     except (KubeError, msgspec.DecodeError):
         return FoundConfiguration("", otherwise)
-    if found.get("kind") != "KubeSchedulerConfiguration":
+    if configuration.get("kind") != "KubeSchedulerConfiguration":
         return FoundConfiguration("", otherwise)
-    return FoundConfiguration(json.dumps(found), "/configz of the sandbox")
-
-
-def _running(body: bytes) -> Iterator[str]:
-    for pod in _pods.decode(body).items or ():
-        if pod.status.phase == "Running":
-            yield pod.metadata.name
+    return FoundConfiguration(json.dumps(configuration), "/configz of the sandbox")
 
 
 class LiveClusterError(UserError):
     """A cluster that cannot be read: which, and why."""
+
+
+def missing_right(origin: str, resource: Resource, error: ApiStatusError) -> LiveClusterError:
+    """The error for a resource without which there is no answer, and which may not be read."""
+    return LiveClusterError(
+        f"{origin}: without {resource.plural} there is no answer: {error}",
+        f"the rights that are needed are in {_ROLE}",
+    )
 
 
 class LiveCluster:
@@ -154,8 +156,8 @@ class LiveCluster:
         self, *, workloads: bool = False, custom: Iterable[str] = (), progress: Progress | None = None
     ) -> ClusterReading:
         """All that scheduling looks at; with `workloads`, also what makes pods. `custom` is what plugins wait for."""
-        found, version = self.configuration(), self.version
-        return self._run(lambda client: self._read(client, workloads, tuple(custom), progress, found, version))
+        configuration, version = self.configuration(), self.version
+        return self._run(lambda client: self._read(client, workloads, tuple(custom), progress, configuration, version))
 
     def close(self) -> None:
         """Hang up."""
@@ -169,8 +171,8 @@ class LiveCluster:
         """Ask on a loop that stays, so that connections and credentials do, too."""
 
         async def within_time() -> T:
-            left = None if self._deadline is None else self._deadline - time.monotonic()
-            async with asyncio.timeout(left):
+            seconds = None if self._deadline is None else self._deadline - time.monotonic()
+            async with asyncio.timeout(seconds):
                 return await ask(self._connected())
 
         try:
@@ -208,7 +210,7 @@ class LiveCluster:
         workloads: bool,
         custom: tuple[str, ...],
         progress: Progress | None,
-        found: FoundConfiguration,
+        configuration: FoundConfiguration,
         version: str,
     ) -> ClusterReading:
         self._count = 0
@@ -227,21 +229,18 @@ class LiveCluster:
                 if error.code != 403:
                     raise
                 if resource in ESSENTIAL:
-                    raise LiveClusterError(
-                        f"{self.origin}: without {resource.plural} there is no answer: {error}",
-                        f"the rights that are needed are in {ROLE}",
-                    ) from None
+                    raise missing_right(self.origin, resource, error) from None
                 return UnreadableKind.of(name)
             except UnreadableAnswerError as error:
                 raise LiveClusterError(f"{self.origin}: {resource.path}: {error}") from None
 
         kinds = kinds_read(workloads=workloads)
-        wanted: dict[str, Coroutine[Any, Any, list[Any] | UnreadableKind]] = {
+        requests: dict[str, Coroutine[Any, Any, list[Any] | UnreadableKind]] = {
             name: listed(name, kind.resource, codec_of(kind.resource, kind.record)) for name, kind in kinds.items()
         }
-        wanted |= {name: listed(name, resource, DictCodec()) for name, resource in _resources(custom).items()}
-        lists = await asyncio.gather(*wanted.values())
-        answers = dict(zip(wanted, lists))
+        requests |= {name: listed(name, resource, DictCodec()) for name, resource in _resources(custom).items()}
+        lists = await asyncio.gather(*requests.values())
+        answers = dict(zip(requests, lists))
         objects: dict[str, tuple[KubeObject, ...]] = {
             name: tuple(answer) if name in kinds else tuple(read_custom(name, content) for content in answer)
             for name, answer in answers.items()
@@ -253,13 +252,12 @@ class LiveCluster:
             unreadable=tuple(answer for answer in answers.values() if isinstance(answer, UnreadableKind)),
             server_version=version,
             taken_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-            configuration=found,
+            configuration=configuration,
         )
 
 
 def _resources(names: Iterable[str]) -> dict[str, Resource]:
-    found = ((name, resource_named(name)) for name in names)
-    return {name: resource for name, resource in found if resource is not None}
+    return {name: resource for name in names if (resource := resource_named(name)) is not None}
 
 
 async def _version_of(client: Client) -> str:

@@ -141,7 +141,7 @@ def write_to(stream: IO[bytes], reading: ClusterReading, *, anonymized: bool = F
         taken_at=reading.taken_at,
         server_version=reading.server_version,
         anonymized=anonymized,
-        unreadable=tuple(each.kind for each in reading.unreadable),
+        unreadable=tuple(unreadable.kind for unreadable in reading.unreadable),
         configuration=reading.configuration.text,
         configuration_origin=reading.configuration.origin,
     )
@@ -161,11 +161,11 @@ def _write_objects(out: IO[bytes], objects: Objects, encoder: msgspec.json.Encod
         out.write(b"," * bool(i) + encoder.encode(name) + b":[")
         for j, record in enumerate(records):
             out.write(b",\n" if j else b"\n")
-            out.write(encoder.encode(record.content if isinstance(record, CustomObject) else _lean(record)))
+            out.write(encoder.encode(record.content if isinstance(record, CustomObject) else _strip(record)))
         out.write(b"]")
 
 
-def _lean(record: KubeObject) -> KubeObject:
+def _strip(record: KubeObject) -> KubeObject:
     annotations = record.metadata.annotations
     if _LAST_APPLIED not in annotations:
         return record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.api.meta import KubeObject
@@ -47,12 +47,12 @@ def outcome(
     progress: Progress | None = None,
 ) -> ClusterOutcome:
     """Simulate a cluster until nothing changes any more. Pods that run go on: it is about this moment."""
-    given = tuple(objects)
-    simulation = Simulation(given, settings, seed=seed, plugins=plugins, operation=upgrade, pods_finish=False)
+    cluster = tuple(objects)
+    simulation = Simulation(cluster, settings, seed=seed, plugins=plugins, operation=upgrade, pods_finish=False)
     report = simulation.run(progress)
     nodes = {node.name: node for node in simulation.objects(Node)}
     pods, settled = simulation.pods_at_the_end(), simulation.objects_at_the_end()
-    return ClusterOutcome(given, report, pods, nodes, settled, settings.features.pod_groups)
+    return ClusterOutcome(cluster, report, pods, nodes, settled, settings.features.pod_groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +199,16 @@ class WhatIfAnswer:
     def reasons(self) -> list[tuple[str, list[PodLeftWaiting]]]:
         """Waiting pods by the reason, that of most pods first."""
         groups: dict[str, list[PodLeftWaiting]] = {}
-        for each in self.waiting:
-            groups.setdefault(each.reason, []).append(each)
+        for pod in self.waiting:
+            groups.setdefault(pod.reason, []).append(pod)
         return sorted(groups.items(), key=lambda group: -len(group[1]))
 
     @property
     def broken_budgets(self) -> tuple[str, ...]:
         """Budgets that are not kept: too few pods are up in the end, or some were evicted against it."""
         forced = self.upgrade.forced if self.upgrade is not None else ()
-        short = [each.budget for each in self.budgets if each.short]
-        return tuple(dict.fromkeys([*short, *(budget for each in forced for budget in each.budgets)]))
+        short = [budget.budget for budget in self.budgets if budget.short]
+        return tuple(dict.fromkeys([*short, *(budget for eviction in forced for budget in eviction.budgets)]))
 
 
 def difference(
@@ -237,40 +237,40 @@ def difference(
         elif is_on and not was_on and not (is_new and is_daemon(pod)):
             placed.append(Moved(key, "", is_on, is_new, unmanaged))
     gone = [key for key, (pod, _) in before.pods.items() if key not in after.pods and not is_daemon(pod)]
-    first, then = before.report, after.report
+    first, last = before.report, after.report
     return WhatIfAnswer(
         changes=tuple(changes),
         seed=seed,
-        moved=tuple(sorted(moved, key=lambda each: each.pod)),
-        placed=tuple(sorted(placed, key=lambda each: each.pod)),
-        waiting=tuple(sorted(waiting, key=lambda each: each.pod)),
+        moved=tuple(sorted(moved, key=lambda pod_change: pod_change.pod)),
+        placed=tuple(sorted(placed, key=lambda pod_change: pod_change.pod)),
+        waiting=tuple(sorted(waiting, key=lambda pod_change: pod_change.pod)),
         gone=tuple(sorted(gone)),
-        interrupted=_interrupted(given, (*moved, *waiting), gone),
-        evictions=_new_evictions(first.preemptions, then.preemptions),
+        interrupted=_interrupted_jobs(given, (*moved, *waiting), gone),
+        evictions=_new_evictions(first.preemptions, last.preemptions),
         budgets=tuple(_budgets(before, after)),
-        total=_fullness("all", first.total, then.total),
-        zones=_zones(first.by_zone, then.by_zone),
-        spread=_spread(first, then),
+        total=_fullness("all", first.total, last.total),
+        zones=_zones(first.by_zone, last.by_zone),
+        spread=_spread(first, last),
         workloads=tuple(_workloads(before, after)),
         before=figures_of(first),
-        after=figures_of(then),
+        after=figures_of(last),
         groups=group_outcomes(before, after),
         upgrade=upgrade,
     )
 
 
-def _interrupted(
+def _interrupted_jobs(
     given: Mapping[str, Pod], displaced: Iterable[Moved | PodLeftWaiting], gone: Iterable[str]
 ) -> tuple[str, ...]:
-    names = [each.pod for each in displaced if each.from_node]
+    names = [pod_change.pod for pod_change in displaced if pod_change.from_node]
     running = (given[name] for name in (*names, *gone) if name in given and given[name].spec.node_name)
     owners = ((pod.key, pod.metadata.controller) for pod in running)
     return tuple(sorted(key for key, owner in owners if owner is not None and owner.kind == "Job"))
 
 
 def _new_evictions(before: Iterable[Preempted], after: Iterable[Preempted]) -> tuple[Preempted, ...]:
-    known = {(each.preemptor, each.victims) for each in before}
-    return tuple(each for each in after if (each.preemptor, each.victims) not in known)
+    keys = {(eviction.preemptor, eviction.victims) for eviction in before}
+    return tuple(eviction for eviction in after if (eviction.preemptor, eviction.victims) not in keys)
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
@@ -313,16 +313,16 @@ def _fullness(name: str, before: Utilisation | None, after: Utilisation | None) 
         Count(*(getattr(side, figure) if side is not None else 0 for side in (before, after)))
         for figure in ("nodes", "pods")
     )
-    return Fullness(name, nodes, pods, _changes(*shares))
+    return Fullness(name, nodes, pods, _share_changes(*shares))
 
 
-def _changes(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, ShareChange]:
+def _share_changes(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, ShareChange]:
     return {name: ShareChange(before.get(name), after.get(name)) for name in {**before, **after}}
 
 
 def _spread(before: SimulationReport, after: SimulationReport) -> dict[str, ShareChange]:
     sides = ({name: spread_of(side, name) for name in side.total.resources} for side in (before, after))
-    return _changes(*sides)
+    return _share_changes(*sides)
 
 
 def _workloads(before: ClusterOutcome, after: ClusterOutcome) -> Iterable[WorkloadSpread]:
@@ -336,13 +336,13 @@ def _workloads(before: ClusterOutcome, after: ClusterOutcome) -> Iterable[Worklo
 
 
 def _zones_of_workloads(side: ClusterOutcome) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
+    zones: dict[str, Counter[str]] = {}
     for pod, _ in side.pods.values():
         owner, node = pod.metadata.controller, side.nodes.get(pod.spec.node_name)
         if owner is not None and node is not None and not is_daemon(pod):
             zone = node.metadata.labels.get(ZONE, NO_ZONE)
-            found.setdefault(f"{pod.namespace}/{owner.kind.lower()}/{owner.name}", Counter())[zone] += 1
-    return found
+            zones.setdefault(f"{pod.namespace}/{owner.kind.lower()}/{owner.name}", Counter())[zone] += 1
+    return zones
 
 
 _Members = dict[str, tuple[Pod, str]]
@@ -351,28 +351,29 @@ _Members = dict[str, tuple[Pod, str]]
 
 def group_outcomes(before: ClusterOutcome, after: ClusterOutcome) -> tuple[GroupOutcome, ...]:
     """The pod groups that the changes matter to. None if groups are not scheduled as such."""
-    return tuple(sorted(_told(before, after), key=lambda each: (each.runs, each.group))) if after.has_groups else ()
+    if not after.has_groups:
+        return ()
+    first, last = _members(before), _members(after)
+    groups = (group for group in after.settled if isinstance(group, PodGroup))
+    outcomes = (_group_outcome(group, first.get(group.key, {}), last.get(group.key, {})) for group in groups)
+    return tuple(sorted(filter(None, outcomes), key=lambda group: (group.runs, group.group)))
 
 
-def _told(before: ClusterOutcome, after: ClusterOutcome) -> Iterator[GroupOutcome]:
-    first, then = _members(before), _members(after)
-    for group in after.settled:
-        if not isinstance(group, PodGroup):
-            continue
-        was, is_now = first.get(group.key, {}), then.get(group.key, {})
-        nodes, nodes_now = _nodes(was), _nodes(is_now)
-        if nodes == nodes_now and was.keys() == is_now.keys():
-            continue
-        yield GroupOutcome(
-            group.key,
-            group.min_count,
-            len(is_now),
-            len(nodes),
-            len(nodes_now),
-            sum(key in nodes and nodes[key] != node for key, node in nodes_now.items()),
-            len(nodes_now) >= group.min_count,
-            _reason(group, is_now),
-        )
+def _group_outcome(group: PodGroup, before: _Members, after: _Members) -> GroupOutcome | None:
+    """None if the changes do not matter to the group."""
+    nodes, nodes_now = _nodes(before), _nodes(after)
+    if nodes == nodes_now and before.keys() == after.keys():
+        return None
+    return GroupOutcome(
+        group.key,
+        group.min_count,
+        len(after),
+        len(nodes),
+        len(nodes_now),
+        sum(key in nodes and nodes[key] != node for key, node in nodes_now.items()),
+        len(nodes_now) >= group.min_count,
+        _reason(group, after),
+    )
 
 
 def _reason(group: PodGroup, members: _Members) -> str:
@@ -383,11 +384,11 @@ def _reason(group: PodGroup, members: _Members) -> str:
 
 
 def _members(side: ClusterOutcome) -> dict[str, _Members]:
-    found: dict[str, _Members] = {}
+    members: dict[str, _Members] = {}
     for key, (pod, reason) in side.pods.items():
         if group := group_key(pod):
-            found.setdefault(group, {})[key] = (pod, reason)
-    return found
+            members.setdefault(group, {})[key] = (pod, reason)
+    return members
 
 
 def _nodes(members: _Members) -> dict[str, str]:

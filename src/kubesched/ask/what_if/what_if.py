@@ -72,12 +72,12 @@ def what_if(
 
     Raises EditError, and UserError where a simulation does not come to an end.
     """
-    known, baselines = tuple(objects), {} if baselines is None else baselines
+    cluster, baselines = tuple(objects), {} if baselines is None else baselines
     reschedules = [edit for edit in edits if isinstance(edit, RescheduleAll)]
     edits = [edit for edit in edits if not isinstance(edit, RescheduleAll)]
-    known = apply_hypothetical(known, reschedules)
-    changed = apply_hypothetical(known, edits)
-    then = configuration_with(configuration, edits)
+    cluster = apply_hypothetical(cluster, reschedules)
+    changed = apply_hypothetical(cluster, edits)
+    new_configuration = configuration_with(configuration, edits)
     upgrades = [edit for edit in edits if isinstance(edit, UpgradeNodes)]
     operation = None
     if upgrades:
@@ -86,18 +86,18 @@ def what_if(
     try:
         before = baselines.get(bool(reschedules))
         if before is None:
-            before = outcome(known, configuration, seed=seed, plugins=plugins, progress=progress)
+            before = outcome(cluster, configuration, seed=seed, plugins=plugins, progress=progress)
             baselines[bool(reschedules)] = before
-        after = outcome(changed, then, seed=seed, plugins=plugins, upgrade=operation, progress=progress)
+        after = outcome(changed, new_configuration, seed=seed, plugins=plugins, upgrade=operation, progress=progress)
     except StillWaitingError as error:
         raise UserError(str(error)) from error
-    upgraded = _upgraded(operation) if operation is not None else None
+    upgraded = _upgrade_outcome(operation) if operation is not None else None
     return WhatIfOutcome(before, after, difference(before, after, [*map(str, edits)], seed=seed, upgrade=upgraded))
 
 
-def _upgraded(operation: RollingUpgrade) -> Upgraded:
+def _upgrade_outcome(operation: RollingUpgrade) -> Upgraded:
     replaced = tuple(operation.replaced)
-    return Upgraded(max((each.ended for each in replaced), default=0.0), replaced, tuple(operation.forced))
+    return Upgraded(max((node.ended for node in replaced), default=0.0), replaced, tuple(operation.forced))
 
 
 def configuration_with(configuration: SchedulerConfiguration, edits: Iterable[Edit]) -> SchedulerConfiguration:
@@ -108,7 +108,7 @@ def configuration_with(configuration: SchedulerConfiguration, edits: Iterable[Ed
             configuration = edit.configuration
         elif isinstance(edit, SetWeight):
             if 1 <= edit.weight <= MOST_WEIGHT:
-                configuration = _reweighted(configuration, edit)
+                configuration = _with_weight(configuration, edit)
             else:
                 problem = f"expected a number from 1 to {MOST_WEIGHT}, got {edit.weight}"
                 mistakes.append(EditMistake(edit, "", edit.plugin, problem))
@@ -117,17 +117,17 @@ def configuration_with(configuration: SchedulerConfiguration, edits: Iterable[Ed
     return configuration
 
 
-def _reweighted(configuration: SchedulerConfiguration, edit: SetWeight) -> SchedulerConfiguration:
+def _with_weight(configuration: SchedulerConfiguration, edit: SetWeight) -> SchedulerConfiguration:
     profiles = []
     for profile in configuration.profiles:
         points = {}
         for point in ("score", "multi_point"):
-            known = getattr(profile.plugins, point)
+            plugin_set = getattr(profile.plugins, point)
             enabled = (
                 replace(plugin, weight=edit.weight) if plugin.name == edit.plugin else plugin
-                for plugin in known.enabled
+                for plugin in plugin_set.enabled
             )
-            points[point] = replace(known, enabled=tuple(enabled))
+            points[point] = replace(plugin_set, enabled=tuple(enabled))
         profiles.append(replace(profile, plugins=replace(profile.plugins, **points)))
     return replace(configuration, profiles=tuple(profiles))
 
@@ -233,7 +233,7 @@ class RequestedEdits:
 
     def _check_size(self, question: WhatIfQuestion) -> None:
         """The edits of a question are made before the first pod is tried, when no deadline stops them."""
-        nodes = sum(each.count for each in question.add)
+        nodes = sum(request.count for request in question.add)
         if nodes > MOST_NEW_NODES:
             self._lines.append(f"add: expected at most {MOST_NEW_NODES:,} new nodes in all, got {nodes:,}")
         named = len(question.lose) + len(question.gone) + len(question.drain)
@@ -241,7 +241,7 @@ class RequestedEdits:
             self._lines.append(f"body: expected at most {MOST_NODES_NAMED:,} nodes and labels, got {named:,}")
         new = (obj for edit in self.edits if isinstance(edit, ApplyObjects) for obj in edit.objects)
         specs = [obj.spec for obj in new if isinstance(obj, PodWorkload)]
-        pods = sum(each.replicas for each in question.scale)
+        pods = sum(request.replicas for request in question.scale)
         pods += sum(max(spec.replicas or 0, spec.parallelism or 0, spec.completions or 0) for spec in specs)
         if pods > MOST_NEW_PODS:
             self._lines.append(f"body: expected workloads of at most {MOST_NEW_PODS:,} pods in all, got {pods:,}")
@@ -255,8 +255,8 @@ class RequestedEdits:
 
     def _apply(self, new: list[KubeObject]) -> ApplyObjects:
         """The new objects, with the namespaces that they need."""
-        there = {obj.name for obj in (*self._objects.cluster.all(Namespace), *new) if isinstance(obj, Namespace)}
-        needed = dict.fromkeys(obj.namespace for obj in new if obj.namespace and obj.namespace not in there)
+        existing = {obj.name for obj in (*self._objects.cluster.all(Namespace), *new) if isinstance(obj, Namespace)}
+        needed = dict.fromkeys(obj.namespace for obj in new if obj.namespace and obj.namespace not in existing)
         names = [f"{type(obj).__name__} {obj.key}" for obj in new]
         source = ", ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} objects"
         return ApplyObjects((*new, *map(bare_namespace, needed)), source)

@@ -36,8 +36,8 @@ _EBS = "aws://"
 _EBS_ID = "vol-"
 
 
-class Words:
-    """Collects words first; once `settle` was called, gives another word for each.
+class Pseudonyms:
+    """Collects names first; once `settle` was called, gives a pseudonym for each.
 
     Some names are made of others: the claim of an ephemeral volume, the pods and claims of a StatefulSet. Those are
     noted with `made_of` and `numbered`, and stay made of them.
@@ -85,9 +85,9 @@ class Words:
         self._instead |= {disk: f"{_EBS_ID}{self._instead[disk]}" for disk in self._disks if disk.startswith(_EBS_ID)}
         numbered = {}
         for word in self._seen:
-            found = _ORDINAL.fullmatch(word)
-            if found is not None and found["base"] in self._bases:
-                numbered[word] = f"{self._joined(self._bases[found['base']])}-{found['ordinal']}"
+            numbered_name = _ORDINAL.fullmatch(word)
+            if numbered_name is not None and numbered_name["base"] in self._bases:
+                numbered[word] = f"{self._joined(self._bases[numbered_name['base']])}-{numbered_name['ordinal']}"
         self._instead |= numbered
         self._instead |= {word: self._joined(parts) for word, parts in self._made_of.items() if word in self._seen}
 
@@ -146,7 +146,7 @@ class Words:
         return word in self._instead
 
     def original(self, word: str) -> str:
-        """What a word stands for; itself if it stands for none."""
+        """What a pseudonym stands for; itself if it stands for nothing."""
         if len(self._originals) != len(self._instead):
             self._originals = {other: original for original, other in self._instead.items()}
         return self._originals.get(word, word)
