@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubesched.planning.kinds import Problem
-from kubesched.planning.solver import INF, Program
+from kubesched.planning.solver import INF, Program, placement_entries
 from kubesched.state.columns import Float, Int64, Rows
 
 MOST_PAIRS = 40_000
@@ -65,14 +65,10 @@ def pools_of(problem: Problem, most_pairs: int = MOST_PAIRS) -> Pools:
         of_class = of_class.reshape(-1)
         if classes and (of_class.max() + 1) * kinds > most_pairs:
             of_class = np.zeros(classes, dtype=np.intp)
-    return _pools(problem, of_class)
-
-
-def _pools(problem: Problem, of_class: Rows) -> Pools:
     count = int(of_class.max()) + 1 if len(of_class) else 0
     room = np.zeros((count, len(problem.resources)))
     np.add.at(room, of_class, problem.nodes[:, None] * problem.free)
-    most = np.zeros((len(problem.kinds), count))
+    most = np.zeros((kinds, count))
     np.add.at(most.T, of_class, (problem.nodes * problem.most).T)
     return Pools(of_class, room, most)
 
@@ -85,46 +81,32 @@ def upper_bound(
     `demand` takes the place of all pods of each kind.
     """
     pools = pools or pools_of(problem)
-    wanted = problem.demand if demand is None else demand
-    upper = np.minimum(pools.most, wanted[:, None])
+    demand = problem.demand if demand is None else demand
+    upper = np.minimum(pools.most, demand[:, None])
     kind, pool = np.nonzero(upper > 0)
     highest = upper[kind, pool]
-    requests, room = _scaled(problem.requests, pools.room)
+    # Bytes and cpus in one program make numbers of very different sizes: each resource counts in its own unit.
+    units = np.maximum(pools.room.max(axis=0, initial=1.0), 1.0) / 1e4
+    requests, room = problem.requests / units, pools.room / units
     with np.errstate(divide="ignore", invalid="ignore"):
         fitting = np.where(requests[kind] > 0, room[pool] / requests[kind], INF)
     # Where the rows say as much, there is no limit of the column: prices are to be those of room.
     limits = np.where(fitting.min(axis=1) <= highest + 1e-9, INF, highest)
-    count, resources = len(problem.kinds), len(problem.resources)
+    count = len(problem.kinds)
     placed, duals = np.zeros_like(upper), np.zeros(count + room.size)
     if len(kind):
         program = Program(maximize=True)
-        program.add_rows(-INF, np.concatenate([wanted, room.ravel()]))
-        column, resource = np.nonzero(requests[kind] > 0)
-        entries = (
-            np.concatenate([np.arange(len(kind)), column]),
-            np.concatenate([kind, count + pool[column] * resources + resource]),
-            np.concatenate([np.ones(len(kind)), requests[kind[column], resource]]),
-        )
-        program.add_columns(values[kind], 0, limits, entries)
+        program.add_rows(-INF, np.concatenate([demand, room.ravel()]))
+        program.add_columns(values[kind], 0, limits, placement_entries(requests, kind, pool, 0, count))
         solution = program.solve()
         if solution.has_values:
             placed[kind, pool] = solution.values
         if len(solution.duals):
             duals = np.maximum(solution.duals, 0)
     worth, prices = duals[:count], duals[count:].reshape(room.shape)
-    left = values[kind] - worth[kind] - (prices[pool] * requests[kind]).sum(axis=1)
-    lost = np.maximum(left, 0) * highest
-    value = float(worth @ wanted + (prices * room).sum() + lost.sum())
+    profit = values[kind] - worth[kind] - (prices[pool] * requests[kind]).sum(axis=1)
+    lost = np.maximum(profit, 0) * highest
+    value = float(worth @ demand + (prices * room).sum() + lost.sum())
     tightest = fitting.argmin(axis=1)
     np.add.at(prices, (pool, tightest), lost / np.maximum(room[pool, tightest], 1e-12))
-    return UpperBound(value, placed, prices / _scales(pools.room), worth, pools)
-
-
-def _scales(room: Float) -> Float:
-    """Bytes and cpus in one program make numbers of very different sizes: each resource counts in its own unit."""
-    return np.asarray(np.maximum(room.max(axis=0, initial=1.0), 1.0) / 1e4)
-
-
-def _scaled(requests: Int64, room: Float) -> tuple[Float, Float]:
-    scales = _scales(room)
-    return requests / scales, room / scales
+    return UpperBound(value, placed, prices / units, worth, pools)

@@ -58,28 +58,28 @@ def ceilings_of(objects: Iterable[KubeObject], configuration: SchedulerConfigura
     problem = Problem(resources, kinds, classes_of(kinds, free, live))
     extended = [name for name in resources if is_extended(name)]
     nodes = Nodes(cluster.state)
-    found = []
+    ceilings = []
     for name in extended or [name for name in resources if name == CPU]:
         offered = int(nodes.allocatable(name)[live].sum())
         if offered:
             values = problem.requests[:, resources.index(name)].astype(np.float64)
             more = sum(facts.amount_of(name) for facts in astray.values())
             scale = float(values.max(initial=1.0))
-            found.append(Ceiling(name, (upper_bound(problem, values / scale).value * scale + more) / offered))
-    return tuple(found)
+            ceilings.append(Ceiling(name, (upper_bound(problem, values / scale).value * scale + more) / offered))
+    return tuple(ceilings)
 
 
 def highest(ceilings: Iterable[Iterable[Ceiling]]) -> list[Ceiling]:
     """The highest of each resource: other filters may let more pods pass."""
     shares: dict[str, float] = {}
-    for each in chain.from_iterable(ceilings):
-        shares[each.resource] = max(each.share, shares.get(each.resource, 0.0))
+    for ceiling in chain.from_iterable(ceilings):
+        shares[ceiling.resource] = max(ceiling.share, shares.get(ceiling.resource, 0.0))
     return [Ceiling(resource, share) for resource, share in shares.items()]
 
 
 def lines_beside(ceilings: Iterable[Ceiling], reached: Mapping[str, float]) -> list[str]:
     """A line for each ceiling; `reached` are shares by the name of the resource."""
-    lines = [each.beside(reached[each.resource]) for each in ceilings if each.resource in reached]
+    lines = (ceiling.beside(reached[ceiling.resource]) for ceiling in ceilings if ceiling.resource in reached)
     return [line for line in lines if line]
 
 

@@ -3,7 +3,8 @@ and simulates the plan in virtual time. Moves that fail are taken out of the pla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kubesched.api.meta import KubeObject
@@ -56,50 +57,47 @@ class Sequencer:
         moves: list[PlannedMove] = []
         with Oracle(self._cluster) as oracle:
             oracle.add_objects(self._draft.new)
-            left, wave = list(self._draft.moves), 0
-            while left:
+            remaining, wave = list(self._draft.moves), 0
+            while remaining:
                 wave += 1
-                accepted = self._wave(oracle, left) or self._together(oracle, left)
+                accepted = self._wave(oracle, remaining) or self._together(oracle, remaining)
                 if not accepted:
-                    self.refused = [pod for pod, _ in left]
+                    self.refused = [pod for pod, _ in remaining]
                     break
-                gone = {pod.uid for pod, _ in accepted}
-                left = [each for each in left if each[0].uid not in gone]
+                moved = {pod.uid for pod, _ in accepted}
+                remaining = [move for move in remaining if move[0].uid not in moved]
                 moves += [PlannedMove(pod.key, pod.spec.node_name, node, wave) for pod, node in accepted]
             placements = self._placements(oracle, wave)
             self._draft.asked += oracle.asked
         return moves, placements
 
-    def _wave(self, oracle: Oracle, left: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
+    def _wave(self, oracle: Oracle, moves: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
         """Those that can be moved now, one after another, and whose budgets allow them to go together."""
-        accepted, used = list[tuple[Pod, str]](), dict[str, int]()
-        for pod, node in left:
+        accepted, used = list[tuple[Pod, str]](), Counter[str]()
+        for pod, node in moves:
             if len(accepted) == self._largest:
                 break
             guards = [budget.key for budget in self._budgets.guarding(pod)]
-            if any(used.get(key, 0) >= max(1, self._budgets.allowed(key)) for key in guards):
+            if any(used[key] >= max(1, self._budgets.allowed(key)) for key in guards):
                 continue
             with oracle.trying() as keep:
                 if oracle.place(oracle.take_off(pod), oracle.row(node)):
                     keep()
                     accepted.append((pod, node))
-                    used |= {key: used.get(key, 0) + 1 for key in guards}
+                    used.update(guards)
         return accepted
 
-    def _together(self, oracle: Oracle, left: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
+    def _together(self, oracle: Oracle, moves: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
         """Moves that need each other: all leave first. None if the engine refuses, or budgets forbid it."""
-        used: dict[str, int] = {}
-        for pod, _ in left:
-            for budget in self._budgets.guarding(pod):
-                used[budget.key] = used.get(budget.key, 0) + 1
+        used = Counter(budget.key for pod, _ in moves for budget in self._budgets.guarding(pod))
         if any(count > self._budgets.allowed(key) for key, count in used.items()):
             return []
         with oracle.trying() as keep:
-            off = [(oracle.take_off(pod), node) for pod, node in left]
+            off = [(oracle.take_off(pod), node) for pod, node in moves]
             if not all(oracle.place(pod, oracle.row(node)) for pod, node in off):
                 return []
             keep()
-        return list(left)
+        return list(moves)
 
     def _placements(self, oracle: Oracle, wave: int) -> list[PlannedPlacement]:
         placed = []
@@ -140,8 +138,7 @@ def check_plan(cluster: ClusterModel, movable: Movable, plan: Plan, draft: Draft
 
 def _free_check(cluster: ClusterModel, plan: Plan, draft: Draft, search: PlanSearch, seconds: float) -> PlanCheck:
     """The check of the plan without nominations, where the scheduler chooses the nodes."""
-    asked = f"{counted(draft.asked, 'placement')} decided by the scheduler's engine, Reserve included"
-    how = (asked, WITH_NOMINATIONS)
+    how = (f"{counted(draft.asked, 'placement')} decided by the scheduler's engine, Reserve included", WITH_NOMINATIONS)
     if not plan.moves and not plan.placements:
         return PlanCheck(how, draft.asked, draft.refused, seconds)
     free = execute(cluster, plan, nominate=False, new=draft.new, seed=search.seed)
@@ -150,15 +147,13 @@ def _free_check(cluster: ClusterModel, plan: Plan, draft: Draft, search: PlanSea
     return PlanCheck((*how, WITHOUT), draft.asked, draft.refused, seconds, needs, len(free.astray), stuck)
 
 
-def _without(draft: Draft, failed: Iterable[str]) -> Draft:
-    """Without the nodes that the pods stand on, nor anything that only serves to empty those."""
-    keys = set(failed)
+def _without(draft: Draft, keys: Collection[str]) -> Draft:
+    """Without these pods, the nodes that they stand on, and all that only serves to empty those."""
     nodes = {pod.spec.node_name for pod, _ in draft.moves if pod.key in keys}
-    return Draft(
-        [(pod, node) for pod, node in draft.moves if pod.key not in keys and pod.spec.node_name not in nodes],
-        [node for node in draft.nodes if node.name not in nodes],
-        [(pod, node) for pod, node in draft.placements if pod.key not in keys],
-        draft.new,
-        draft.asked,
-        draft.refused + len(keys),
+    return replace(
+        draft,
+        moves=[(pod, node) for pod, node in draft.moves if pod.key not in keys and pod.spec.node_name not in nodes],
+        nodes=[node for node in draft.nodes if node.name not in nodes],
+        placements=[(pod, node) for pod, node in draft.placements if pod.key not in keys],
+        refused=draft.refused + len(keys),
     )

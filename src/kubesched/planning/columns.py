@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from kubesched.planning.covers import Bins, Cover, Covered, NodeLoad, bins_of, cost_of, covered_by
+from kubesched.planning.covers import Cover, Covered, NodeLoad, bins_of, cost_of, covered_by
 from kubesched.planning.knapsack import Knapsack
 from kubesched.planning.solver import INF, Program, Solution
 from kubesched.state.columns import Float, Int64
@@ -31,27 +31,29 @@ Report = Callable[[float, float], None]
 class ColumnSearch:
     """One search for loads."""
 
-    def __init__(self, cover: Cover, report: Report | None = None, goes_on: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self, cover: Cover, goes_on: Callable[[], bool] = lambda: True, report: Report = lambda best_cost, bound: None
+    ) -> None:
         """`goes_on` is asked again and again: the search ends with the best known once it says no."""
         self.cover = cover
         self.bound = -INF
         """Nothing costs less than this."""
         self.best: Covered | None = None
         self._report = report
-        self._goes_on = goes_on or (lambda: True)
+        self._goes_on = goes_on
         kinds, classes = len(cover.demand), len(cover.price)
         most = np.minimum(cover.most, cover.demand[:, None])
         self._knapsacks = [Knapsack(cover.requests, cover.room[c], most[:, c]) for c in range(classes)]
         self._program = program = Program(maximize=False)
         program.add_rows(cover.demand, cover.demand)
         program.add_rows(-INF, cover.nodes)
-        each = np.arange(kinds)
-        program.add_columns(cover.penalty, 0, INF, (each, each, np.ones(kinds)))
-        program.add_columns(_SURPLUS * cover.penalty, 0, INF, (each, each, -np.ones(kinds)))
+        diagonal = np.arange(kinds)
+        program.add_columns(cover.penalty, 0, INF, (diagonal, diagonal, np.ones(kinds)))
+        program.add_columns(_SURPLUS * cover.penalty, 0, INF, (diagonal, diagonal, -np.ones(kinds)))
         self._first = program.columns
         self._class_of: list[int] = []
         self._counts: list[Int64] = []
-        self._known: set[tuple[int, bytes]] = set()
+        self._seen: set[tuple[int, bytes]] = set()
         self._best_prices: Float | None = None
         """Those that proved the bound: of pods, by kind."""
 
@@ -64,9 +66,9 @@ class ColumnSearch:
         which, rows, values, prices = list[int](), list[Int64](), list[Int64](), list[float]()
         for node_class, counts in loads:
             key = (node_class, counts.tobytes())
-            if key in self._known or not counts.any():
+            if key in self._seen or not counts.any():
                 continue
-            self._known.add(key)
+            self._seen.add(key)
             kinds = np.flatnonzero(counts)
             rows.append(np.append(kinds, len(self.cover.demand) + node_class))
             values.append(np.append(counts[kinds], 1))
@@ -91,20 +93,20 @@ class ColumnSearch:
                 break
             prices = np.clip(solution.duals[:kinds], 0, cover.penalty)
             dues = np.maximum(-solution.duals[kinds:], 0)
-            asked = prices
+            smoothed = prices
             if demand is None and self._best_prices is not None and smoothing:
-                asked = smoothing * self._best_prices + (1 - smoothing) * prices
+                smoothed = smoothing * self._best_prices + (1 - smoothing) * prices
             new, tops = list[tuple[int, Int64]](), np.zeros(len(cover.price))
             for c, knapsack in enumerate(self._knapsacks):
-                load = knapsack.best(asked, demand)
+                load = knapsack.best(smoothed, demand)
                 tops[c] = load.bound
                 if load.counts @ prices > cover.price[c] + dues[c] + _EPSILON * (1 + cover.price[c]):
                     new.append((c, load.counts))
             if demand is None:
-                self._note_bound(asked, tops)
+                self._note_bound(smoothed, tops)
             added = self.add(new)
             if not added:
-                if not smoothing or demand is not None or asked is prices:
+                if not smoothing or demand is not None or smoothed is prices:
                     break
                 smoothing = 0.0
                 continue
@@ -140,8 +142,7 @@ class ColumnSearch:
         return Knapsack(cover.requests, cover.room[node_class], limits).room_worth(prices)
 
     def _tell(self, cost: float) -> None:
-        if self._report is not None:
-            self._report(cost if self.best is None else self.best.cost, self.bound)
+        self._report(cost if self.best is None else self.best.cost, self.bound)
 
     def start(self, placed: Float, weights: Float) -> None:
         """Begin with loads that best fit makes of what a relaxed solution has by kind and class, and of everything.
@@ -153,18 +154,14 @@ class ColumnSearch:
         for by_class in (np.floor(placed + 1e-6).astype(np.int64), np.zeros_like(cover.most)):
             bins = bins_of(cover)
             for k in largest:
-                left = int(cover.demand[k])
+                waiting = int(cover.demand[k])
                 for c in np.flatnonzero(by_class[k]).tolist():
-                    count = int(min(by_class[k, c], left))
-                    left -= count - bins.fill(k, count, weights, bins.class_of == c)
-                bins.fill(k, left, weights)
-            self._take(bins)
-
-    def _take(self, bins: Bins) -> None:
-        """The loads of bins as columns, and together as a way to place pods."""
-        covered = covered_by(self.cover, bins)
-        self.add((load.node_class, load.counts) for load in covered.loads)
-        self.keep(covered)
+                    count = int(min(by_class[k, c], waiting))
+                    waiting -= count - bins.fill(k, count, weights, bins.class_of == c)
+                bins.fill(k, waiting, weights)
+            covered = covered_by(cover, bins)
+            self.add((load.node_class, load.counts) for load in covered.loads)
+            self.keep(covered)
 
     def dive(self, *, by_worth: bool = False, rounds: int = _DIVE_ROUNDS) -> Covered:
         """Fix whole columns, and generate again for what is left, until nothing is.
@@ -178,7 +175,7 @@ class ColumnSearch:
             self._limit(demand, nodes)
             solution = self.generate(rounds, demand=demand, gain=1e-5)
             parts = solution.values[self._first :]
-            fixed = self._unpacked(self._whole(parts) or self._rounded_up(parts, solution, by_worth), demand)
+            fixed = self._unpack(self._whole(parts) or self._round_up(parts, solution, by_worth), demand)
             if not fixed:
                 break
             loads += fixed
@@ -202,27 +199,27 @@ class ColumnSearch:
         whole = np.where(whole > 3, (whole * 0.7).astype(np.int64), whole)
         return [(int(j), int(whole[j])) for j in np.flatnonzero(whole)]
 
-    def _rounded_up(self, parts: Float, solution: Solution, by_worth: bool) -> list[tuple[int, int]]:
-        some = np.flatnonzero(parts > 1e-6)
-        if not len(some):
+    def _round_up(self, parts: Float, solution: Solution, by_worth: bool) -> list[tuple[int, int]]:
+        fractional = np.flatnonzero(parts > 1e-6)
+        if not len(fractional):
             return []
         if not by_worth:
-            return [(int(some[parts[some].argmax()]), 1)]
+            return [(int(fractional[parts[fractional].argmax()]), 1)]
         prices = solution.duals[: len(self.cover.demand)]
-        worth = np.array([self._counts[j] @ prices for j in some])
-        cost = np.array([self.cover.price[self._class_of[j]] for j in some])
-        return [(int(some[(worth / np.maximum(cost, 1e-9) + 1e-3 * parts[some]).argmax()]), 1)]
+        worth = np.array([self._counts[j] @ prices for j in fractional])
+        cost = np.array([self.cover.price[self._class_of[j]] for j in fractional])
+        return [(int(fractional[(worth / np.maximum(cost, 1e-9) + 1e-3 * parts[fractional]).argmax()]), 1)]
 
-    def _unpacked(self, columns: Iterable[tuple[int, int]], demand: Int64) -> list[NodeLoad]:
+    def _unpack(self, columns: Iterable[tuple[int, int]], demand: Int64) -> list[NodeLoad]:
         """A load for each time that a column is taken, without pods that are not there; demand is less after that."""
         loads: list[NodeLoad] = []
         for column, times in columns:
             for _ in range(times):
-                taken = np.minimum(self._counts[column], demand)
-                if not taken.any():
+                counts = np.minimum(self._counts[column], demand)
+                if not counts.any():
                     break
-                demand -= taken
-                loads.append(NodeLoad(self._class_of[column], taken))
+                demand -= counts
+                loads.append(NodeLoad(self._class_of[column], counts))
         return loads
 
     def keep(self, covered: Covered) -> Covered:

@@ -39,8 +39,8 @@ class Cover:
         price = np.zeros(len(problem.classes))
         nodes = problem.nodes.astype(np.float64)
         alone = np.array([kind.conflict is not None for kind in problem.kinds], dtype=np.bool_)
-        wanted = problem.demand if demand is None else demand
-        return cls(problem.requests, wanted, values, problem.free, nodes, price, problem.most, alone)
+        demand = problem.demand if demand is None else demand
+        return cls(problem.requests, demand, values, problem.free, nodes, price, problem.most, alone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +91,8 @@ class Bins:
         if count <= 0 or not len(self.left):
             return count
         request = self._requests[kind]
-        asked = request > 0
-        room = (self.left[:, asked] // request[asked]).min(axis=1, initial=count)
+        requested = request > 0
+        room = (self.left[:, requested] // request[requested]).min(axis=1, initial=count)
         room = np.minimum(room, self._most[kind] - self.counts[:, kind])
         room[~self._fits[kind, self.class_of]] = 0
         if among is not None:

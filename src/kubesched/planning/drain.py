@@ -18,17 +18,13 @@ from kubesched.api.pod import Pod
 from kubesched.planning.exchanges import add_exchanges
 from kubesched.planning.packing import Packing
 from kubesched.planning.plan import ShadowPrice
-from kubesched.planning.solver import INF, Program, SolverOutcome
+from kubesched.planning.solver import INF, Program, SolverOutcome, placement_entries
 from kubesched.state.columns import Bool, Float, Int64
 
 WHOLE_PODS = "that a pod stands on one node"
 WHOLE_NODES = "that nodes are bought whole"
 COUPLING = "spread, affinity between pods, devices and volumes that are not bound yet"
-RELAXED = (
-    WHOLE_PODS,
-    COUPLING,
-    "disruption budgets that allow some, and the order of moves",
-)
+RELAXED = (WHOLE_PODS, COUPLING, "disruption budgets that allow some, and the order of moves")
 MOST_ARRIVALS = 120_000
 """Beyond so many pairs of kind and node, nodes with like room are pooled."""
 _SHARES = 8
@@ -75,7 +71,7 @@ def most_worth(
     total = np.array([room[of].sum(axis=0) for of in classes]).reshape(len(classes), len(packing.resources))
     within = program.add_rows(np.full(total.size, -INF), total.ravel())
     worth = [unit.worth for unit in units]
-    emptied = _emptied(units, class_of, room, within)
+    emptied = _freed_room(units, class_of, room, within)
     shares = program.add_columns(worth, [1.0 - unit.most for unit in units], 1.0, emptied)
     most = _arrivals(taking, units, classes, class_of)
     of_rows = np.array([rows[of[0]] for of in classes], dtype=np.bool_)
@@ -92,12 +88,12 @@ def fewest_exchanges(packing: Packing, pods: Sequence[Pod], rows: Bool) -> float
     """The least number of moves after which these pending pods have room on the rows; None if that is impossible."""
     if most_worth(packing, pods=pods, rows=rows).value < len(pods) - _TINY * len(pods):
         return None
-    found = fewest_moves(packing, (), 0.0, pods, rows)
-    return None if found is None else max(0.0, found.value)
+    drained = fewest_moves(packing, (), 0.0, pods, rows)
+    return None if drained is None else max(0.0, drained.value)
 
 
 def fewest_moves(
-    packing: Packing, units: Sequence[Unit], wanted: float, pods: Sequence[Pod] = (), rows: Bool | None = None
+    packing: Packing, units: Sequence[Unit], worth: float, pods: Sequence[Pod] = (), rows: Bool | None = None
 ) -> Drained | None:
     """The least number of moves after which emptied units are worth so much; None if that is impossible."""
     rows = packing.live if rows is None else rows
@@ -111,10 +107,10 @@ def fewest_moves(
     flow = program.add_rows(demand, demand)
     total = np.array([packing.free[of].sum(axis=0) for of in classes])
     within = program.add_rows(np.full(total.size, -INF), total.ravel())
-    target = program.add_rows(wanted * (1 - _TINY), INF)
-    leaving = np.array([packing.counts[:, list(unit.rows)].sum(axis=1) for unit in units])
-    leaving = leaving.reshape(len(units), len(demand))
-    which, places, values = _emptied(units, class_of, packing.free, within)
+    target = program.add_rows(worth * (1 - _TINY), INF)
+    per_unit = [packing.counts[:, list(unit.rows)].sum(axis=1) for unit in units]
+    leaving = np.array(per_unit).reshape(len(units), len(demand))
+    which, places, values = _freed_room(units, class_of, packing.free, within)
     unit_ids, kind_ids = np.nonzero(leaving)
     every = np.arange(len(units))
     entries = (
@@ -151,17 +147,11 @@ def _add_arrivals(
 ) -> None:
     """A column for each pair of kind and class that has any: how many pods of the kind go there."""
     classes, kinds = np.nonzero(most.T)
-    which, r = np.nonzero(packing.requests[kinds])
-    every = np.arange(len(kinds))
-    entries = (
-        np.concatenate([every, which]),
-        np.concatenate([kinds + flow.start, within.start + classes[which] * len(packing.resources) + r]),
-        np.concatenate([np.ones(len(kinds)), packing.requests[kinds[which], r]]),
-    )
+    entries = placement_entries(packing.requests, kinds, classes, flow.start, within.start)
     program.add_columns(np.full(len(kinds), worth), 0.0, most[kinds, classes], entries)
 
 
-def _emptied(units: Sequence[Unit], class_of: Int64, room: Int64, within: range) -> tuple[Int64, Int64, Float]:
+def _freed_room(units: Sequence[Unit], class_of: Int64, room: Int64, within: range) -> tuple[Int64, Int64, Float]:
     """An emptied unit takes its room away from the classes of its nodes."""
     sums: dict[tuple[int, int], Float] = {}
     for u, unit in enumerate(units):
@@ -182,9 +172,8 @@ def _features(packing: Packing, room: Int64, taking: Int64) -> Int64:
 
 def _classes(packing: Packing, features: Int64) -> tuple[list[Int64], Int64]:
     """The rows of each class, and the class of each row."""
-    live: Bool = packing.live
-    rows = np.flatnonzero(live)
-    class_of = np.full(len(live), -1, dtype=np.int64)
+    rows = np.flatnonzero(packing.live)
+    class_of = np.full(len(packing.live), -1, dtype=np.int64)
     if not len(rows):
         return [], class_of
     _, which = np.unique(features[rows], axis=0, return_inverse=True)

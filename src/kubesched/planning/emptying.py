@@ -79,20 +79,27 @@ class Emptying:
             return False
         allowed = self.packing.live & ~self.closed
         allowed[rows] = False
+        if not self.relocate_all(pods, allowed, avoid, pays):
+            return False
+        self.closed[rows] = True
+        return True
+
+    def relocate_all(self, pods: Iterable[Pod], allowed: Bool, avoid: Bool | None, agrees: Callable[[], bool]) -> bool:
+        """Whether all pods find other rows, and it `agrees` with them there; if not, all is as it was."""
+        done: list[tuple[Pod, int]] = []
         with self.oracle.trying() as keep:
-            done: list[tuple[Pod, int]] = []
             for pod in self.packing.by_size(pods):
                 before = self.at[pod.uid]
                 if self.relocate(pod, allowed, avoid) is None:
                     break
                 done.append((pod, before))
-            if len(done) < len(pods) or not pays():
-                for moved, row in reversed(done):
-                    self.note(moved, row)
-                return False
-            keep()
-        self.closed[rows] = True
-        return True
+            else:
+                if agrees():
+                    keep()
+                    return True
+        for pod, row in reversed(done):
+            self.note(pod, row)
+        return False
 
     def relocate(self, pod: Pod, allowed: Bool, avoid: Bool | None = None) -> int | None:
         """Move a pod to one of these rows; the row, or None if no row takes it: then it is off its node."""

@@ -36,21 +36,21 @@ def add_exchanges(program: Program, packing: Packing, flow: range) -> None:
 def _sizes(packing: Packing) -> Iterator[tuple[int, int]]:
     """Resources with sizes of pods: of whole things all sizes, else the least of which no two fit on one node."""
     for r, name in enumerate(packing.resources[:-1]):
-        found = np.unique(packing.requests[packing.requests[:, r] > 0, r])
+        sizes = np.unique(packing.requests[packing.requests[:, r] > 0, r])
         if not is_extended(name):
-            found = found[2 * found > packing.room[packing.live, r].max(initial=0)][:1]
-        yield from ((r, int(size)) for size in found[-_MOST_SIZES:])
+            sizes = sizes[2 * sizes > packing.room[packing.live, r].max(initial=0)][:1]
+        yield from ((r, int(size)) for size in sizes[-_MOST_SIZES:])
 
 
 def _rates(packing: Packing, r: int, size: int) -> tuple[Float, Float]:
     """By row, how many pods of at least the size can come for each smaller one that leaves, and for each other."""
     small, large = np.zeros(len(packing.live)), np.zeros(len(packing.live))
-    asked = packing.requests[:, r]
-    order = np.argsort(-asked, kind="stable")
-    least, most = order[asked[order] < size], order[asked[order] >= size]
+    amounts = packing.requests[:, r]
+    order = np.argsort(-amounts, kind="stable")
+    least, most = order[amounts[order] < size], order[amounts[order] >= size]
     for row in np.flatnonzero(packing.live & (packing.room[:, r] >= size)).tolist():
         few, many = (
-            np.append(0, np.cumsum(np.repeat(asked[kinds], packing.counts[kinds, row]))) for kinds in (least, most)
+            np.append(0, np.cumsum(np.repeat(amounts[kinds], packing.counts[kinds, row]))) for kinds in (least, most)
         )
         coming = (packing.free[row, r] + many[:, None] + few[None, :]) // size
         leaving = np.arange(len(few))
@@ -69,11 +69,11 @@ def _add_group(
     leaving, coming = np.flatnonzero(counts), np.flatnonzero(most)
     if not len(coming):
         return
-    asked = np.array([requests[:, r] for r, _ in sizes]).reshape(len(sizes), len(requests))
-    is_large = asked >= np.array([size for _, size in sizes]).reshape(-1, 1)
+    by_size = np.array([requests[:, r] for r, _ in sizes]).reshape(len(sizes), len(requests))
+    is_large = by_size >= np.array([size for _, size in sizes]).reshape(-1, 1)
     free = packing.free[rows].max(axis=0)
     used = np.concatenate([requests.T, is_large, np.eye(len(requests))[coming]])
-    given = np.concatenate(
+    offered = np.concatenate(
         [
             (requests + free).T,
             np.where(is_large, rates[:, 1:], rates[:, :1]),
@@ -81,7 +81,7 @@ def _add_group(
         ]
     )
     limits = program.add_rows(np.full(len(used), -INF), np.zeros(len(used)))
-    for kinds, amounts, sign in ((leaving, -given, -1.0), (coming, used.astype(np.float64), 1.0)):
+    for kinds, amounts, sign in ((leaving, -offered, -1.0), (coming, used.astype(np.float64), 1.0)):
         row, which = np.nonzero(amounts[:, kinds])
         entries = (
             np.concatenate([np.arange(len(kinds)), which]),

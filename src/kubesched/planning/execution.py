@@ -52,21 +52,13 @@ class Execution:
 class WaveOperation:
     """What a simulation does to carry out a plan, to be used once."""
 
-    def __init__(
-        self,
-        moves: Sequence[PlannedMove],
-        freed: Iterable[str],
-        *,
-        nominate: bool,
-        pod_startup: float = POD_STARTUP,
-    ) -> None:
+    def __init__(self, moves: Sequence[PlannedMove], freed: Iterable[str], *, nominate: bool) -> None:
         self.violations: list[str] = []
         self.waves = 0
         self.seconds = 0.0
         self._waves = by_wave(moves)
         self._freed = set(freed)
         self._nominate = nominate
-        self._startup = pod_startup
         self._running: dict[str, Pod] = {}
         """By key, as they are at first."""
         self._starting: set[str] = set()
@@ -79,7 +71,7 @@ class WaveOperation:
 
     def bound(self, pod: Pod) -> None:
         self._starting.add(pod.uid)
-        self._simulation.plan(self._simulation.now + self._startup, partial(self._comes_up, pod))
+        self._simulation.plan(self._simulation.now + POD_STARTUP, partial(self._comes_up, pod))
 
     def gone(self, pod: Pod) -> None:
         if pod.uid in self._starting:
@@ -111,12 +103,12 @@ class WaveOperation:
     def _next(self) -> None:
         if self.waves == len(self._waves):
             return
-        self._left = list(self._waves[self.waves])
+        self._remaining = list(self._waves[self.waves])
         self._evict(self._simulation.now)
 
     def _evict(self, began: float) -> None:
         forbidden = []
-        for move in self._left:
+        for move in self._remaining:
             pod = self._running[move.pod]
             if self._budgets.forbid(pod):
                 forbidden.append(move)
@@ -124,12 +116,12 @@ class WaveOperation:
             again = self._simulation.evict(pod, move.to_node if self._nominate else "")
             if again is not None:
                 self._awaited.add(again.uid)
-        self._left = forbidden
+        self._remaining = forbidden
         if forbidden and self._simulation.now - began < PATIENCE:
             self._simulation.plan(self._simulation.now + RETRY, partial(self._evict, began))
 
     def _go_on(self) -> None:
-        if not self._awaited and not self._left:
+        if not self._awaited and not self._remaining:
             self.waves += 1
             self.seconds = self._simulation.now
             self._next()
@@ -141,18 +133,18 @@ def execute(
     """Carry the plan out on a copy of the cluster. `new` are nodes that it adds, with what belongs to them."""
     freed = [node.name for node in plan.nodes if node.fate is not NodeFate.ADDED]
     operation = WaveOperation(plan.moves, freed, nominate=nominate)
-    targets = {each.pod: each.node for each in plan.placements} if nominate else {}
-    objects = [_nominated(obj, targets) for obj in (*new, *_objects(cluster))]
+    targets = {placement.pod: placement.node for placement in plan.placements} if nominate else {}
+    objects = [_with_nomination(obj, targets) for obj in (*new, *_objects(cluster))]
     simulation = Simulation(objects, cluster.configuration, seed=seed, plugins=cluster.plugins, operation=operation)
     simulation.run()
-    found = Execution(violations=operation.violations, seconds=operation.seconds, waves=operation.waves)
-    found.objects = simulation.objects_at_the_end()
+    execution = Execution(violations=operation.violations, seconds=operation.seconds, waves=operation.waves)
+    execution.objects = simulation.objects_at_the_end()
     at_the_end = simulation.pods_at_the_end()
     ran = {pod.key for pod in cluster.pods.values() if pod.spec.node_name and not pod.is_finished}
     if not all(key in at_the_end and at_the_end[key][0].spec.node_name for key in ran):
         ran &= _running_anyway(cluster, seed)
-    _compare(found, plan, ran, at_the_end)
-    return found
+    _compare(execution, plan, ran, at_the_end)
+    return execution
 
 
 def _running_anyway(cluster: ClusterModel, seed: int) -> set[str]:
@@ -165,11 +157,11 @@ def _running_anyway(cluster: ClusterModel, seed: int) -> set[str]:
 def _objects(cluster: ClusterModel) -> list[KubeObject]:
     """All objects, and the pods that controllers would make: as pods, so that they can be nominated."""
     objects = list(cluster.objects())
-    known = {obj.key for obj in objects if isinstance(obj, Pod)}
-    return objects + [pod for key, pod in cluster.pods.items() if key not in known]
+    keys = {obj.key for obj in objects if isinstance(obj, Pod)}
+    return objects + [pod for key, pod in cluster.pods.items() if key not in keys]
 
 
-def _nominated(obj: KubeObject, targets: Mapping[str, str]) -> KubeObject:
+def _with_nomination(obj: KubeObject, targets: Mapping[str, str]) -> KubeObject:
     """Pending pods that are to be placed are nominated to their nodes, like those that are made anew."""
     if not isinstance(obj, Pod) or obj.spec.node_name:
         return obj
@@ -177,21 +169,21 @@ def _nominated(obj: KubeObject, targets: Mapping[str, str]) -> KubeObject:
     return replace(obj, status=replace(obj.status, nominated_node_name=node)) if node else obj
 
 
-def _compare(found: Execution, plan: Plan, ran: set[str], at_the_end: Mapping[str, tuple[Pod, str]]) -> None:
+def _compare(execution: Execution, plan: Plan, ran: set[str], at_the_end: Mapping[str, tuple[Pod, str]]) -> None:
     targets = {move.pod: move.to_node for move in plan.moves}
     for key in ran:
         pod, why = at_the_end.get(key, (None, "it is gone"))
         if pod is None or not pod.spec.node_name:
-            found.stuck[key] = why or "not tried"
+            execution.stuck[key] = why or "not tried"
         elif key in targets and pod.spec.node_name != targets[key]:
             origin = next(move.from_node for move in plan.moves if move.pod == key)
             if pod.spec.node_name == origin:
-                found.stuck[key] = "its disruption budgets did not allow it to leave"
+                execution.stuck[key] = "its disruption budgets did not allow it to leave"
             else:
-                found.astray[key] = pod.spec.node_name
+                execution.astray[key] = pod.spec.node_name
     for placement in plan.placements:
         pod, why = at_the_end.get(placement.pod, (None, "it is gone"))
         if pod is None or not pod.spec.node_name:
-            found.unplaced[placement.pod] = why or "not tried"
+            execution.unplaced[placement.pod] = why or "not tried"
         elif pod.spec.node_name != placement.node:
-            found.astray[placement.pod] = pod.spec.node_name
+            execution.astray[placement.pod] = pod.spec.node_name

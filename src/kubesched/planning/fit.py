@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -27,20 +28,13 @@ _MOST_ROWS = 60
 """Nodes on which room is made for one pod, at most, before it is given up."""
 
 
-def plan_fit(
-    cluster: ClusterModel,
-    pods: Sequence[Pod],
-    words: str,
-    rules: MovingRules,
-    search: PlanSearch,
-    observed_at: str = "",
-) -> Plan:
+def plan_fit(cluster: ClusterModel, pods: Sequence[Pod], title: str, rules: MovingRules, search: PlanSearch) -> Plan:
     """Where the pods go, and who has to move for them, checked. Raises PlanError."""
     if not pods:
-        raise PlanError(f"{words}: no pod of it is pending")
+        raise PlanError(f"{title}: no pod of it is pending")
     movable = Movable(cluster, rules)
     packing = Packing(cluster, movable, more=pods)
-    plan = Plan(f"fit {words}: {counted(len(pods), 'pod')}", PlanOutcome.IMPOSSIBLE, observed_at=observed_at)
+    plan = Plan(f"fit {title}: {counted(len(pods), 'pod')}", PlanOutcome.IMPOSSIBLE)
     domains = list(_domains(cluster, pods))
     bounds = [fewest_exchanges(packing, pods, rows) for _, rows in domains]
     possible = [(value, *domain) for value, domain in zip(bounds, domains) if value is not None]
@@ -51,15 +45,15 @@ def plan_fit(
         why = f"scarce: {in_words(shares.scarce)}" if shares.scarce else "no more nodes may take them"
         reason = f"whatever is moved, at most {most.value:g} of them find room{where}; {why}"
         return replace(plan, reason=reason, bound=most)
-    bound = PlanBound(math.ceil(min(each[0] for each in possible) - 1e-4), "moves", RELAXED, PROOF)
+    bound = PlanBound(math.ceil(min(option[0] for option in possible) - 1e-4), "moves", RELAXED, PROOF)
     search.bound = f"at least {bound.value:g} moves"
     best: Draft | None = None
-    for value, _, rows in sorted(possible, key=lambda each: each[0]):
+    for value, _, rows in sorted(possible, key=lambda option: option[0]):
         if best is not None and (len(best.moves) <= math.ceil(value - 1e-4) or not search.goes_on()):
             break
-        found = _Fitting(cluster, movable, pods, rows).run()
-        if found is not None and (best is None or len(found.moves) < len(best.moves)):
-            best = found
+        draft = _Fitting(cluster, movable, pods, rows).run()
+        if draft is not None and (best is None or len(draft.moves) < len(best.moves)):
+            best = draft
             search.report(f"{len(best.moves)} moves")
     if best is None:
         reason = "no way was found; whether there is one is open"
@@ -74,11 +68,10 @@ def plan_fit(
 def _domains(cluster: ClusterModel, pods: Sequence[Pod]) -> Iterator[tuple[str, Bool]]:
     """The nodes among which all pods have to go: those of one rack or zone, if their group asks for that."""
     nodes = cluster.state.nodes
-    live = nodes.live[: nodes.size]
     group = next((group for group in cluster.all(PodGroup) if group.key == group_key(pods[0])), None)
     constraints = group.spec.scheduling_constraints if group is not None else None
     if constraints is None or not constraints.topology:
-        yield "", live.copy()
+        yield "", nodes.live[: nodes.size].copy()
         return
     key = constraints.topology[0].key
     yield from ((f"{key}={value}", rows) for value, rows in domains_of(cluster, key).items())
@@ -113,8 +106,10 @@ class _Fitting:
 
     def _make_room(self, pod: Pod) -> int | None:
         """Move as few pods as possible off one node, and put the pod there; its row."""
+        emptying, oracle = self._emptying, self._emptying.oracle
         for victims, row in self._options(pod)[:_MOST_ROWS]:
-            if self._takes(pod, row, victims):
+            others = self._packing.live & ~oracle.only([row])
+            if emptying.relocate_all(victims, others, None, partial(oracle.place, pod, row)):
                 return row
         return None
 
@@ -122,38 +117,25 @@ class _Fitting:
         """By node: the pods that would have to go, the fewest first."""
         packing, emptying = self._packing, self._emptying
         kind = packing.kind_of[pod.uid]
-        found = []
+        options = []
         for row in np.flatnonzero(self._rows & packing.fits[kind] & (packing.taking()[kind] > 0)).tolist():
             missing, victims = packing.requests[kind] - packing.free[row], list[Pod]()
             if packing.per_node[kind] == 1 and packing.counts[kind, row]:
-                victims = [each for uid, each in emptying.on[row].items() if packing.kind_of[uid] == kind]
-                missing = missing - sum(packing.requests[packing.kind_of[each.uid]] for each in victims)
-            for each in packing.by_size(emptying.on[row].values()):
+                victims = [other for uid, other in emptying.on[row].items() if packing.kind_of[uid] == kind]
+                missing = missing - sum(packing.requests[packing.kind_of[other.uid]] for other in victims)
+            for other in packing.by_size(emptying.on[row].values()):
                 if (missing <= 0).all():
                     break
-                asked = packing.requests[packing.kind_of[each.uid]]
-                if each not in victims and emptying.may_move(each) and (np.minimum(asked, missing) > 0).any():
-                    victims.append(each)
-                    missing = missing - asked
+                request = packing.requests[packing.kind_of[other.uid]]
+                if other not in victims and emptying.may_move(other) and (np.minimum(request, missing) > 0).any():
+                    victims.append(other)
+                    missing = missing - request
             if (missing <= 0).all():
-                found.append((victims or packing.by_size(emptying.on[row].values())[-1:], row))
+                options.append((victims or packing.by_size(emptying.on[row].values())[-1:], row))
         sizes = packing.requests / packing.scale
-        return sorted(found, key=lambda each: (len(each[0]), sum(sizes[packing.kind_of[v.uid]].sum() for v in each[0])))
 
-    def _takes(self, pod: Pod, row: int, victims: Sequence[Pod]) -> bool:
-        emptying, packing = self._emptying, self._packing
-        done: list[tuple[Pod, int]] = []
-        with emptying.oracle.trying() as keep:
-            allowed = packing.live & ~emptying.oracle.only([row])
-            for victim in packing.by_size(victims):
-                before = emptying.at[victim.uid]
-                if emptying.relocate(victim, allowed) is None:
-                    break
-                done.append((victim, before))
-            else:
-                if emptying.oracle.place(pod, row):
-                    keep()
-                    return True
-            for victim, before in reversed(done):
-                emptying.note(victim, before)
-        return False
+        def size(option: tuple[list[Pod], int]) -> tuple[int, float]:
+            victims, _ = option
+            return len(victims), sum(sizes[packing.kind_of[victim.uid]].sum() for victim in victims)
+
+        return sorted(options, key=size)

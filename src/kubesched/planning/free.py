@@ -47,10 +47,10 @@ class FreeGoal:
     """The selector as it was given."""
 
     def __str__(self) -> str:
-        what = f"domain of {self.domain}" if self.domain else "node"
+        noun = f"domain of {self.domain}" if self.domain else "node"
         where = f" of pool {self.pool}" if self.pool else f" with {self.words}" if self.words else ""
         most = f", with at most {counted(self.most_moves, 'move')}" if self.most_moves is not None else ""
-        count = f"{self.count} {what}s" if self.count > 1 and not self.domain else f"{self.count} {what}"
+        count = f"{self.count} {noun}s" if self.count > 1 and not self.domain else f"{self.count} {noun}"
         return f"free {count}{where}{most}"
 
 
@@ -61,7 +61,7 @@ class UnitSearch:
         self._emptying = emptying
         self._packing = emptying.packing
         self._units = tuple(units)
-        self._left = list(units)
+        self._remaining = list(units)
         self._new = [unit for unit in units if unit.is_new]
         self._search = search
         self.done: list[Unit] = []
@@ -74,35 +74,35 @@ class UnitSearch:
     def _unused(self) -> list[Unit]:
         return [unit for unit in self._new if unit not in self.done and not self._emptying.on[unit.rows[0]]]
 
-    def run(self, wanted: float, first: Drained | None, most_moves: int | None = None) -> None:
+    def run(self, target: float, first: Drained | None, most_moves: int | None = None) -> None:
         """Empty units until they are worth so much, or nothing more is found."""
-        self._run(wanted, first, most_moves)
+        self._run(target, first, most_moves)
         self._keep_old()
         for unit in self._unused():
             self.done.append(unit)
             self._emptying.closed[unit.rows[0]] = True
 
-    def _run(self, wanted: float, first: Drained | None, most_moves: int | None) -> None:
+    def _run(self, target: float, first: Drained | None, most_moves: int | None) -> None:
         solution = first
         for i in range(_ROUNDS):
             is_last = i == _ROUNDS - 1 or solution is None
-            shares = np.zeros(len(self._left)) if solution is None else solution.shares
-            self._round(wanted, shares, 0.0 if is_last else 0.05, most_moves)
-            if self.worth >= wanted - _EPSILON or is_last or not self._left or not self._search.goes_on():
+            shares = np.zeros(len(self._remaining)) if solution is None else solution.shares
+            self._round(target, shares, 0.0 if is_last else 0.05, most_moves)
+            if self.worth >= target - _EPSILON or is_last or not self._remaining or not self._search.goes_on():
                 return
-            solution = fewest_moves(self._packing, self._left, wanted - sum(unit.worth for unit in self.done))
+            solution = fewest_moves(self._packing, self._remaining, target - sum(unit.worth for unit in self.done))
 
-    def _round(self, wanted: float, shares: Float, least: float, most_moves: int | None) -> None:
+    def _round(self, target: float, shares: Float, least: float, most_moves: int | None) -> None:
         packing, emptying = self._packing, self._emptying
         avoid = np.zeros(len(packing.live), dtype=np.bool_)
-        for unit, share in zip(self._left, shares):
+        for unit, share in zip(self._remaining, shares):
             avoid[list(unit.rows)] = share > 0.5
         moves = packing.moves
-        costs = [moves[list(unit.rows)].sum() / unit.worth for unit in self._left]
+        costs = [moves[list(unit.rows)].sum() / unit.worth for unit in self._remaining]
         tried = set()
-        for i in sorted(range(len(self._left)), key=lambda i: (-round(float(shares[i]), 3), costs[i])):
-            unit = self._left[i]
-            if self.worth >= wanted - _EPSILON or shares[i] < least or not self._search.goes_on():
+        for i in sorted(range(len(self._remaining)), key=lambda i: (-round(float(shares[i]), 3), costs[i])):
+            unit = self._remaining[i]
+            if self.worth >= target - _EPSILON or shares[i] < least or not self._search.goes_on():
                 break
             if most_moves is not None and emptying.move_count + moves[list(unit.rows)].sum() > most_moves:
                 continue
@@ -112,7 +112,7 @@ class UnitSearch:
             if emptying.empty(unit.rows, avoid, partial(self._gains, self.worth, unit)):
                 self.done.append(unit)
                 self._search.report(f"{len(self.done)} emptied with {emptying.move_count} moves")
-        self._left = [unit for i, unit in enumerate(self._left) if i not in tried]
+        self._remaining = [unit for i, unit in enumerate(self._remaining) if i not in tried]
 
     def _gains(self, before: float, unit: Unit) -> bool:
         """Whether it is worth more than new nodes that its pods have come to."""
@@ -130,7 +130,7 @@ class UnitSearch:
                 self.done.append(old)
                 closed[list(old.rows)] = True
 
-    def improve(self, wanted: float, *, whole: bool = False) -> float | None:
+    def improve(self, target: float, *, whole: bool = False) -> float | None:
         """Pack nodes anew, a few at a time, until what is emptied is worth so much. With `whole` all of them first.
 
         Returns the most that can be emptied, if that was found out.
@@ -142,8 +142,8 @@ class UnitSearch:
         neighbourhoods = Neighbourhoods(self._emptying, worth, self._search)
         least = neighbourhoods.run_whole() if whole else None
         most = None if least is None else float(worth.sum()) - least
-        wanted = wanted if most is None else min(wanted, _NEAR_ENOUGH * most)
-        neighbourhoods.run(wanted - self.worth - neighbourhoods.gained)
+        target = target if most is None else min(target, _NEAR_ENOUGH * most)
+        neighbourhoods.run(target - self.worth - neighbourhoods.gained)
         self.done = [single[row] for row in np.flatnonzero(self._emptying.closed).tolist()]
         return most
 
@@ -156,14 +156,12 @@ def draft_of(cluster: ClusterModel, emptying: Emptying, nodes: list[PlannedNode]
     return Draft(moves, nodes, [], asked=oracle.asked, refused=oracle.refused)
 
 
-def plan_free(
-    cluster: ClusterModel, goal: FreeGoal, rules: MovingRules, search: PlanSearch, observed_at: str = ""
-) -> Plan:
+def plan_free(cluster: ClusterModel, goal: FreeGoal, rules: MovingRules, search: PlanSearch) -> Plan:
     """The fewest moves after which the nodes are empty, checked. Raises PlanError."""
     movable = Movable(cluster, rules)
     packing = Packing(cluster, movable)
     units, blocked = _units(cluster, movable, packing, goal)
-    plan = Plan(str(goal), PlanOutcome.IMPOSSIBLE, observed_at=observed_at)
+    plan = Plan(str(goal), PlanOutcome.IMPOSSIBLE)
     if len(units) < goal.count:
         reasons = listed([f"{why} ({count})" for why, count in movable.reasons(blocked)], 3)
         return replace(plan, reason=f"only {len(units)} of them can be emptied, as pods must stay: {reasons}")
@@ -179,11 +177,11 @@ def plan_free(
     search.bound = f"at least {bound.value:g} moves"
     with Oracle(cluster) as oracle:
         emptying = Emptying(oracle, packing, movable)
-        found = UnitSearch(emptying, units, search)
-        found.run(goal.count, first, goal.most_moves)
-        if found.worth < goal.count and goal.most_moves is None and not goal.domain:
-            found.improve(goal.count)
-        emptied = [[oracle.name(row) for row in unit.rows] for unit in found.done]
+        unit_search = UnitSearch(emptying, units, search)
+        unit_search.run(goal.count, first, goal.most_moves)
+        if unit_search.worth < goal.count and goal.most_moves is None and not goal.domain:
+            unit_search.improve(goal.count)
+        emptied = [[oracle.name(row) for row in unit.rows] for unit in unit_search.done]
         nodes = [planned_node(cluster, name, NodeFate.FREED) for names in emptied for name in names]
         draft = draft_of(cluster, emptying, nodes)
     plan = check_plan(cluster, movable, replace(plan, bound=bound), draft, search)
@@ -213,10 +211,10 @@ def _units(cluster: ClusterModel, movable: Movable, packing: Packing, goal: Free
         if key:
             keys.setdefault(key, []).append(node.name)
     if len(keys) < goal.count:
-        what = f"values of the label {goal.domain}" if goal.domain else "such nodes"
+        noun = f"values of the label {goal.domain}" if goal.domain else "such nodes"
         pools = listed(sorted({pool_of(node) for node in cluster.all(Node)}), 6)
         hint = f"; pools are {pools}" if goal.pool else ""
-        raise PlanError(f"{goal}: there are only {len(keys)} {what}{hint}")
+        raise PlanError(f"{goal}: there are only {len(keys)} {noun}{hint}")
     blocked = [name for names in keys.values() for name in names if not packing.candidates[rows[name]]]
     units = [
         Unit(key, tuple(rows[name] for name in names), 1.0)

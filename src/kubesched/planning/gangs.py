@@ -46,8 +46,6 @@ def gang_of_kind(kind: PodKind) -> str:
 def within_domains(cluster: ClusterModel, problem: Problem) -> Problem:
     """The problem with each gang that must stay together limited to the domain that it fits most tightly."""
     kinds, free = list(problem.kinds), free_of(cluster, problem.resources)
-    nodes = cluster.state.nodes
-    live = nodes.live[: nodes.size]
     for key in sorted({gang_of_kind(kind) for kind in kinds} - {""}):
         mine = [k for k, kind in enumerate(kinds) if gang_of_kind(kind) == key]
         gang = gang_of(cluster, kinds[mine[0]].pods[0])
@@ -58,7 +56,7 @@ def within_domains(cluster: ClusterModel, problem: Problem) -> Problem:
             kinds[k] = replace(kinds[k], fits=kinds[k].fits & rows)
     if all(new is old for new, old in zip(kinds, problem.kinds)):
         return problem
-    return Problem(problem.resources, tuple(kinds), classes_of(kinds, free, live))
+    return Problem(problem.resources, tuple(kinds), classes_of(kinds, free, cluster.state.nodes.live[: len(free)]))
 
 
 def _domain(cluster: ClusterModel, kinds: Sequence[PodKind], gang: PodGroup) -> Bool:
@@ -69,12 +67,12 @@ def _domain(cluster: ClusterModel, kinds: Sequence[PodKind], gang: PodGroup) -> 
     best, rows = None, np.zeros(nodes.size, dtype=np.bool_)
     resources = resources_of(kinds)
     room = free_of(cluster, resources)
-    for within in [each for each in domains if each[running].any()] or domains:
+    for within in [domain for domain in domains if domain[running].any()] or domains:
         limited = [replace(kind, fits=kind.fits & within) for kind in kinds]
         part = Problem(resources, tuple(limited), classes_of(limited, room, within))
         cover = Cover.of_queue(part, np.ones(len(kinds)))
         fits = not fill_cover(cover, (), 1.0 / np.maximum(room.max(axis=0), 1)).left.any()
-        left = float((room[within] / np.maximum(room.max(axis=0), 1)).sum())
-        if fits and (best is None or left < best):
-            best, rows = left, within
+        spare = float((room[within] / np.maximum(room.max(axis=0), 1)).sum())
+        if fits and (best is None or spare < best):
+            best, rows = spare, within
     return rows

@@ -131,12 +131,11 @@ def most_of(requests: Int64, free: Int64) -> Int64:
 
 
 class _KindKey(NamedTuple):
-    """Equal for pods of one kind."""
+    """Equal for pods of one kind, unless the caller tells them apart."""
 
     amounts: tuple[tuple[str, int], ...]
     conflict: Hashable
     fits: bytes
-    apart: Hashable
 
 
 class KindReader:
@@ -152,15 +151,15 @@ class KindReader:
 
     def kinds_of(self, pods: Iterable[Pod], apart: Callable[[Pod], Hashable] | None = None) -> tuple[PodKind, ...]:
         """The kinds of the pods, in the order of their first ones. Pods of other schedulers are left out."""
-        members: dict[_KindKey, list[Pod]] = {}
+        members: dict[tuple[_KindKey, Hashable], list[Pod]] = {}
         for pod in pods:
             profile = self._profiles.get(pod.spec.scheduler_name)
             if profile is not None:
-                key = profile.key_of(pod, self.state.facts(pod), apart(pod) if apart is not None else ())
-                members.setdefault(key, []).append(pod)
+                key = profile.key_of(pod, self.state.facts(pod))
+                members.setdefault((key, apart(pod) if apart is not None else ()), []).append(pod)
         return tuple(
-            PodKind(tuple(found), key.amounts, np.frombuffer(key.fits, dtype=np.bool_), key.conflict, key.apart)
-            for key, found in members.items()
+            PodKind(tuple(alike), key.amounts, np.frombuffer(key.fits, dtype=np.bool_), key.conflict, apart_by)
+            for (key, apart_by), alike in members.items()
         )
 
 
@@ -182,16 +181,16 @@ class _ProfileReader:
         read = [*(p.filter_reads.pod for p in self._filters), *(p.pre_filter_reads.pod for p in self._pre_filters)]
         self._sign = Signature(union_of(read)).of
         self._possible: dict[Hashable, Bool] = {}
-        self._known: dict[tuple[PodFacts, Hashable], tuple[tuple[tuple[str, int], ...], Hashable, bytes]] = {}
+        self._keys: dict[tuple[PodFacts, Hashable], _KindKey] = {}
 
-    def key_of(self, pod: Pod, facts: PodFacts, apart: Hashable) -> _KindKey:
+    def key_of(self, pod: Pod, facts: PodFacts) -> _KindKey:
         signed = (facts, self._sign(pod, facts))
-        known = self._known.get(signed)
-        if known is None:
+        key = self._keys.get(signed)
+        if key is None:
             amounts = tuple((name, amount) for name, amount, _ in facts.amounts if amount and self._counts(name))
             fits = self.possible_rows(pod, facts).tobytes()
-            known = self._known[signed] = (amounts, self._conflict(facts), fits)
-        return _KindKey(*known, apart)
+            key = self._keys[signed] = _KindKey(amounts, self._conflict(facts), fits)
+        return key
 
     def possible_rows(self, pod: Pod, facts: PodFacts) -> Bool:
         signed = self._sign(pod, facts)
@@ -262,8 +261,8 @@ def free_of(cluster: ClusterModel, resources: Sequence[str], leaving: Iterable[P
     for pod in leaving:
         placed = state.placed(pod)
         if placed is not None:
-            taken = {name: amount for name, amount, _ in placed.facts.amounts}
-            free[placed.row] += [*(taken.get(name, 0) for name in resources[:-1]), 1]
+            amounts = {name: amount for name, amount, _ in placed.facts.amounts}
+            free[placed.row] += [*(amounts.get(name, 0) for name in resources[:-1]), 1]
     return np.maximum(free, 0)
 
 

@@ -52,23 +52,23 @@ class Knapsack:
         """
         limits = self._most if most is None else np.minimum(self._most, most[self.kinds])
         worth = values[self.kinds]
-        wanted = np.flatnonzero((worth > _TOLERANCE) & (limits > 0))
+        worthy = np.flatnonzero((worth > _TOLERANCE) & (limits > 0))
         counts = np.zeros(self._count, dtype=np.int64)
-        if not len(wanted):
+        if not len(worthy):
             return BestLoad(counts, 0.0, 0.0)
-        search = _Search(worth[wanted], self._requests[wanted], self._room, limits[wanted])
-        relaxed, prices = self._relaxed(worth, limits)
-        found, value, bound = search.run(relaxed[wanted], prices / np.maximum(self._room, 1))
-        counts[self.kinds[wanted]] = found
+        search = _Search(worth[worthy], self._requests[worthy], self._room, limits[worthy])
+        relaxed, prices = self._relax(worth, limits)
+        load, value, bound = search.run(relaxed[worthy], prices / np.maximum(self._room, 1))
+        counts[self.kinds[worthy]] = load
         return BestLoad(counts, value, bound)
 
     def room_worth(self, values: Float) -> Float:
         """By resource, what the room is worth for these values of pods."""
         worth = np.zeros(self._resources)
-        worth[self._used] = self._relaxed(values[self.kinds], self._most)[1]
+        worth[self._used] = self._relax(values[self.kinds], self._most)[1]
         return worth
 
-    def _relaxed(self, worth: Float, limits: Int64) -> tuple[Float, Float]:
+    def _relax(self, worth: Float, limits: Int64) -> tuple[Float, Float]:
         """The knapsack of which parts of pods are taken, and what one more unit of each resource is worth to it."""
         if not len(self._used):
             return limits.astype(np.float64), np.zeros(0)
@@ -97,55 +97,55 @@ class _Search:
         """The best load, its value and a bound, for these prices of one unit of each resource."""
         profit = self._worth - self._requests @ prices
         limit = float(prices @ self._room + np.maximum(profit, 0) @ self._most)
-        best = self._improved(self._filled(np.floor(relaxed + 1e-6).astype(np.int64), prices))
+        best = self._improve(self._fill(np.floor(relaxed + 1e-6).astype(np.int64), prices))
         value = float(self._worth @ best)
         return best, value, max(limit, value)
 
-    def _filled(self, counts: Int64, prices: Float) -> Int64:
+    def _fill(self, counts: Int64, prices: Float) -> Int64:
         """What is left of the room is filled by what is worth most for it."""
-        left = self._room - counts @ self._requests
-        if (left < 0).any():
-            counts, left = np.zeros_like(counts), self._room.copy()
+        room = self._room - counts @ self._requests
+        if (room < 0).any():
+            counts, room = np.zeros_like(counts), self._room.copy()
         cost = np.maximum(self._requests @ prices, 1e-12)
         for k in np.argsort(-self._worth / cost, kind="stable").tolist():
             request = self._requests[k]
-            asked, more = request > 0, self._most[k] - counts[k]
-            count = int(min(more, (left[asked] // request[asked]).min(initial=more)))
+            requested, more = request > 0, self._most[k] - counts[k]
+            count = int(min(more, (room[requested] // request[requested]).min(initial=more)))
             if count > 0:
                 counts[k] += count
-                left -= count * request
+                room -= count * request
         return counts
 
-    def _improved(self, counts: Int64) -> Int64:
+    def _improve(self, counts: Int64) -> Int64:
         """Exchange one or two pods for one, or none or one for two, for as long as that gains anything."""
         requests, worth = self._requests, self._worth
-        one, other = np.triu_indices(len(worth)) if len(worth) <= _MOST_PAIRED else (np.zeros(0, dtype=np.intp),) * 2
-        pairs, pair_worth = requests[one] + requests[other], worth[one] + worth[other]
-        left = self._room - counts @ requests
+        first, second = np.triu_indices(len(worth)) if len(worth) <= _MOST_PAIRED else (np.zeros(0, dtype=np.intp),) * 2
+        pairs, pair_worth = requests[first] + requests[second], worth[first] + worth[second]
+        room = self._room - counts @ requests
         while True:
             inside, open_kinds = np.flatnonzero(counts), np.flatnonzero(counts < self._most)
             a, b = np.triu_indices(len(inside))
             twice = (a != b) | (counts[inside[a]] > 1)
             a, b = inside[a[twice]], inside[b[twice]]
-            freed = np.concatenate([left[None, :], left + requests[inside], left + requests[a] + requests[b]])
+            freed = np.concatenate([room[None, :], room + requests[inside], room + requests[a] + requests[b]])
             price = np.concatenate([[0.0], worth[inside], worth[a] + worth[b]])
             out, new, gain = _best_exchange(freed, price, requests[open_kinds], worth[open_kinds])
             added = [int(open_kinds[new])] if gain > 0 else []
             room_for = counts < self._most
             able = np.flatnonzero(
-                room_for[one] & room_for[other] & ((one != other) | (counts[one] + 1 < self._most[one]))
+                room_for[first] & room_for[second] & ((first != second) | (counts[first] + 1 < self._most[first]))
             )
             singles = 1 + len(inside)
             out_2, new_2, gain_2 = _best_exchange(freed[:singles], price[:singles], pairs[able], pair_worth[able])
             if gain_2 > gain:
-                out, added, gain = out_2, [int(one[able[new_2]]), int(other[able[new_2]])], gain_2
+                out, added, gain = out_2, [int(first[able[new_2]]), int(second[able[new_2]])], gain_2
             if gain <= _TOLERANCE:
                 return counts
             removed = [] if not out else [inside[out - 1]] if out < singles else [a[out - singles], b[out - singles]]
             counts = counts.copy()
             np.subtract.at(counts, np.array(removed, dtype=np.intp), 1)
             np.add.at(counts, np.array(added, dtype=np.intp), 1)
-            left = self._room - counts @ requests
+            room = self._room - counts @ requests
 
 
 def _best_exchange(freed: Int64, price: Float, requests: Int64, worth: Float) -> tuple[int, int, float]:

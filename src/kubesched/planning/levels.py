@@ -42,8 +42,8 @@ class LevelPacker:
         self._values = values
         self._search = search
         apart = [kind.apart for kind in problem.kinds]
-        self._priorities = np.array([each.priority for each in apart if isinstance(each, Apart)], dtype=np.int64)
-        self._gangs = np.array([each.gang for each in apart if isinstance(each, Apart)], dtype=np.object_)
+        self._priorities = np.array([key.priority for key in apart if isinstance(key, Apart)], dtype=np.int64)
+        self._gangs = np.array([key.gang for key in apart if isinstance(key, Apart)], dtype=np.object_)
         whole = np.maximum((problem.free * problem.nodes[:, None]).sum(axis=0), 1).astype(np.float64)
         self._weights: Float = (values @ (problem.requests / whole) + 1e-3) / whole
         """Of resources, for best fit: what valuable pods ask for counts more."""
@@ -76,7 +76,7 @@ class LevelPacker:
     def _solve(self, demand: Int64, values: Float) -> Covered:
         """Best fit as the bound's program would have it; columns and a dive where that leaves out more than it must."""
         cover = self._cover(demand, values)
-        columns = ColumnSearch(cover, goes_on=self._search.goes_on)
+        columns = ColumnSearch(cover, self._search.goes_on)
         relaxed = upper_bound(self._problem, values, demand=demand)
         columns.start(relaxed.by_class(), self._weights)
         assert columns.best is not None
@@ -95,26 +95,24 @@ class LevelPacker:
     def _with_whole_gangs(self, covered: Covered, demand: Int64) -> Covered:
         """Without gangs of which some pods are left out: their room goes to others, or makes another gang whole."""
         dropped: list[str] = []
-        wanted = demand
+        remaining = demand
         for i in range(_GANG_ROUNDS):
-            broken = sorted(self._broken(covered), key=lambda gang: (self._share(covered, gang), gang))
+            incomplete = {gang for gang in self._gangs[covered.left > 0] if gang}
+            broken = sorted(incomplete, key=lambda gang: (self._share(covered, gang), gang))
             if not broken:
                 break
-            gone = broken if i == _GANG_ROUNDS - 1 else broken[: (len(broken) + 1) // 2]
-            dropped += gone
-            kept = ~np.isin(self._gangs, gone)
-            wanted = np.where(kept, wanted, 0)
-            loads = (NodeLoad(load.node_class, np.where(kept, load.counts, 0)) for load in covered.loads)
-            covered = fill_cover(self._cover(wanted), [load for load in loads if load.counts.any()], self._weights)
+            leaving = broken if i == _GANG_ROUNDS - 1 else broken[: (len(broken) + 1) // 2]
+            dropped += leaving
+            staying = ~np.isin(self._gangs, leaving)
+            remaining = np.where(staying, remaining, 0)
+            loads = (NodeLoad(load.node_class, np.where(staying, load.counts, 0)) for load in covered.loads)
+            covered = fill_cover(self._cover(remaining), [load for load in loads if load.counts.any()], self._weights)
         for gang in reversed(dropped):
             more = np.where(self._gangs == gang, demand, covered.placed)
             again = fill_cover(self._cover(more), covered.loads, self._weights)
             if not again.left.any():
                 covered = again
         return Covered(covered.loads, demand - covered.placed, 0.0)
-
-    def _broken(self, covered: Covered) -> set[str]:
-        return {gang for gang in self._gangs[covered.left > 0] if gang}
 
     def _share(self, covered: Covered, gang: str) -> float:
         """How much of a gang is placed."""

@@ -59,11 +59,11 @@ class Neighbourhoods:
                 break
         return least
 
-    def run(self, wanted: float = INF) -> None:
+    def run(self, target: float = INF) -> None:
         """Go on until so much more is emptied, the effort is spent, or `_PATIENCE` of it gained nothing in a row."""
-        wanted, effort, in_vain = wanted + self.gained, self._search.effort, 0
+        target, effort, in_vain = target + self.gained, self._search.effort, 0
         for tried in range(effort):
-            if self.gained >= wanted or in_vain > effort * _PATIENCE or not self._search.goes_on():
+            if self.gained >= target or in_vain > effort * _PATIENCE or not self._search.goes_on():
                 return
             in_vain += 1
             if self._try(self._sample()):
@@ -93,10 +93,10 @@ class Neighbourhoods:
             return 0.0
         closed, worth = self._emptying.closed, self._worth
         paid = float(worth[rows][~closed[rows]].sum())
-        found, self._bound = self._repack(rows, worth[rows], paid)
-        if found is None or not self._carry_out(rows, *found):
+        repacked, self._bound = self._repack(rows, worth[rows], paid)
+        if repacked is None or not self._carry_out(rows, *repacked):
             return 0.0
-        counts = found[1]
+        counts = repacked[1]
         for i, row in enumerate(rows):
             closed[row] = worth[row] > 0 and not counts[:, i].any()
         gain = paid - float(worth[rows][~closed[rows]].sum())
@@ -133,19 +133,18 @@ class Neighbourhoods:
             most[:, first],
             packing.per_node[kinds] == 1,
         )
-        search = ColumnSearch(cover, goes_on=self._search.goes_on)
+        search = ColumnSearch(cover, self._search.goes_on)
         search.add((int(class_of[j]), now[kinds, j]) for j in range(len(rows)))
         search.start(np.zeros((len(kinds), len(first))), 1 / packing.scale)
         search.generate()
         if search.bound > paid - worth[worth > 0].min(initial=paid) + 1e-6:
             return None, search.bound
-        search.dive()
-        if search.best is None or search.best.left.any() or search.best.cost > paid - 1e-6:
-            search.dive(by_worth=True)
-        found = search.best
-        if found is None or found.left.any() or found.cost > paid - 1e-6:
-            return None, search.bound
-        return (kinds, _on_rows(found, class_of, now[kinds], began[kinds])), search.bound
+        for by_worth in (False, True):
+            search.dive(by_worth=by_worth)
+            best = search.best
+            if best is not None and not best.left.any() and best.cost <= paid - 1e-6:
+                return (kinds, _on_rows(best, class_of, now[kinds], began[kinds])), search.bound
+        return None, search.bound
 
     def _began(self, rows: Sequence[int]) -> Int64:
         """By kind and place in `rows`: how many pods of these rows began there."""
@@ -176,18 +175,16 @@ class Neighbourhoods:
 
     def _leaving(self, rows: Sequence[int], kinds: Int64, counts: Int64) -> list[tuple[Pod, int]] | None:
         """Which pods go to which rows. Those that are where they began stay first; None if one may not move."""
-        emptying, moves = self._emptying, list[tuple[Pod, int]]()
+        emptying, now, moves = self._emptying, self._packing.counts, list[tuple[Pod, int]]()
         for i, kind in enumerate(kinds.tolist()):
-            arriving = [
-                row for j, row in enumerate(rows) for _ in range(counts[i, j] - self._packing.counts[kind, row])
-            ]
+            arriving = [row for j, row in enumerate(rows) for _ in range(counts[i, j] - now[kind, row])]
             for j, row in enumerate(rows):
-                surplus = int(self._packing.counts[kind, row] - counts[i, j])
+                surplus = int(now[kind, row] - counts[i, j])
                 if surplus <= 0:
                     continue
-                here = [pod for uid, pod in emptying.on[row].items() if self._packing.kind_of[uid] == kind]
-                here.sort(key=lambda pod: emptying.began[pod.uid] == row)
-                for pod in here[:surplus]:
+                pods = [pod for uid, pod in emptying.on[row].items() if self._packing.kind_of[uid] == kind]
+                pods.sort(key=lambda pod: emptying.began[pod.uid] == row)
+                for pod in pods[:surplus]:
                     if not emptying.may_move(pod):
                         return None
                     home = emptying.began[pod.uid]
@@ -195,16 +192,17 @@ class Neighbourhoods:
         return moves
 
 
-def _on_rows(found: Covered, class_of: Int64, now: Int64, began: Int64) -> Int64:
+def _on_rows(covered: Covered, class_of: Int64, now: Int64, began: Int64) -> Int64:
     """Which place gets which load: each the one that has most in common with what is there."""
     counts = np.zeros_like(now)
     for c in range(int(class_of.max()) + 1):
-        places, loads = np.flatnonzero(class_of == c), [each.counts for each in found.loads if each.node_class == c]
+        places = np.flatnonzero(class_of == c)
+        loads = [load.counts for load in covered.loads if load.node_class == c]
         if not loads:
             continue
         shared = np.minimum(now[:, None, places] + began[:, None, places], np.array(loads).T[:, :, None]).sum(axis=0)
         for _ in range(len(loads)):
-            load, place = np.unravel_index(int(shared.argmax()), shared.shape)
-            counts[:, places[place]] = loads[int(load)]
-            shared[load], shared[:, place] = -1, -1
+            i, place = np.unravel_index(int(shared.argmax()), shared.shape)
+            counts[:, places[place]] = loads[int(i)]
+            shared[i], shared[:, place] = -1, -1
     return counts

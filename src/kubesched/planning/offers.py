@@ -31,12 +31,12 @@ class NodeOffers:
     @classmethod
     def to(cls, cluster: ClusterModel, types: Sequence[InstanceType]) -> NodeOffers:
         """The offers for a cluster: a trial with a node of each type shows which DaemonSets have a pod there."""
-        templates = [pod for each in cluster.all(DaemonSet) if (pod := model_of(each)) is not None]
+        templates = list(filter(None, map(model_of, cluster.all(DaemonSet))))
         with Oracle(cluster) as oracle:
-            rows = oracle.add_objects(_node(each, f"offer/{i}") for i, each in enumerate(types))
+            rows = oracle.add_objects(_node(type_, f"offer/{t}") for t, type_ in enumerate(types))
             reader = KindReader(cluster)
             fits = [reader.possible_rows(pod)[rows] for pod in templates]
-        daemons = (tuple(pod for pod, there in zip(templates, fits) if there[t]) for t in range(len(types)))
+        daemons = (tuple(pod for pod, runs in zip(templates, fits) if runs[t]) for t in range(len(types)))
         return cls(tuple(types), tuple(daemons))
 
     def objects(self, t: int, name: str) -> list[KubeObject]:
@@ -49,14 +49,14 @@ class NodeOffers:
         return next(name for i in count() if (name := f"{title}-{i}") not in taken)
 
 
-def _node(each: InstanceType, name: str) -> Node:
-    labels = {**each.labels, HOSTNAME: name}
-    amounts: dict[str, str | int | float] = {**each.allocatable}
+def _node(type_: InstanceType, name: str) -> Node:
+    labels = {**type_.labels, HOSTNAME: name}
+    amounts: dict[str, str | int | float] = {**type_.allocatable}
     return Node(
         api_version="v1",
         kind="Node",
         metadata=ObjectMeta(name=name, uid=f"node/{name}", labels=labels),
-        spec=NodeSpec(taints=each.taints),
+        spec=NodeSpec(taints=type_.taints),
         status=NodeStatus(capacity=amounts, allocatable=amounts),
     )
 

@@ -72,7 +72,7 @@ class Oracle(AbstractContextManager["Oracle"]):
         self._taken_off.add(pod.uid)
         return self._trial.take_off(pod)
 
-    def feasible(self, pod: Pod, rows: Bool | None = None) -> Bool:
+    def feasible(self, pod: Pod, rows: Bool) -> Bool:
         """Those of the rows that pass every filter for a pod that has no node."""
         return self._feasible(self._decide(pod, rows))
 

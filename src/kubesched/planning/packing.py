@@ -87,8 +87,8 @@ class Packing:
     def tightest(self, kind: int, rows: Bool) -> int:
         """Of these rows, the one on which a pod of the kind leaves least behind."""
         which = np.flatnonzero(rows)
-        left = (self.free[which] - self.requests[kind]) / self.scale
-        return int(which[left.sum(axis=1).argmin()])
+        slack = (self.free[which] - self.requests[kind]) / self.scale
+        return int(which[slack.sum(axis=1).argmin()])
 
     def by_size(self, pods: Iterable[Pod]) -> list[Pod]:
         """The largest first."""

@@ -148,7 +148,7 @@ class Plan:
 
 def in_words(scarce: Sequence[ShadowPrice]) -> str:
     """What is scarcest, with its share."""
-    return ", ".join(f"{each.what} {each.share:.0%}" for each in scarce[:3]) or "room"
+    return ", ".join(f"{price.what} {price.share:.0%}" for price in scarce[:3]) or "room"
 
 
 def by_wave(moves: Iterable[PlannedMove]) -> list[list[PlannedMove]]:

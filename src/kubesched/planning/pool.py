@@ -19,7 +19,7 @@ from kubesched.planning.columns import ColumnSearch
 from kubesched.planning.covers import Bins, Cover, Covered, covered_by, pods_of
 from kubesched.planning.drain import COUPLING, WHOLE_NODES
 from kubesched.planning.emptying import PlanSearch
-from kubesched.planning.kinds import KindReader, PodKind, Problem, classes_of, free_of, most_of, resources_of
+from kubesched.planning.kinds import KindReader, NodeClass, Problem, classes_of, free_of, resources_of
 from kubesched.planning.movable import Movable
 from kubesched.planning.offers import NodeOffers
 from kubesched.planning.oracle import Oracle
@@ -28,7 +28,7 @@ from kubesched.planning.prices import InstanceType, PriceList
 from kubesched.planning.scarcity import SMALLEST_SHARE, lacking, resource_name
 from kubesched.planning.solver import INF
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.state.columns import Bool, Float, Int64
+from kubesched.state.columns import Float
 
 RELAXED = (COUPLING, WHOLE_NODES)
 PROOF = "bound of Farley: prices of pods at which no load of any node is worth more than the node"
@@ -44,9 +44,8 @@ class Market:
     """What can be bought, what there is already, and the pods that need it, as arrays."""
 
     offers: NodeOffers
-    kinds: tuple[PodKind, ...]
-    resources: tuple[str, ...]
     existing: Problem
+    """The pods and the nodes that there are."""
     cover: Cover
     """The types first, in their order, then the classes of nodes that exist."""
     only_new: bool
@@ -67,30 +66,19 @@ def market_of(cluster: ClusterModel, pods: Sequence[Pod], types: Sequence[Instan
         only_new = len(existing.classes) > _MOST_EXISTING
         if only_new:
             existing = Problem(resources, kinds, ())
-        allowed = np.array([kind.fits[rows] for kind in kinds], dtype=np.bool_).reshape(len(kinds), len(rows))
-        room = free[rows]
-    return Market(offers, kinds, resources, existing, _cover(existing, types, allowed, room), only_new)
+        offered = [NodeClass(np.array([row]), free[row], np.array([kind.fits[row] for kind in kinds])) for row in rows]
+    return Market(offers, existing, _cover(existing, types, offered), only_new)
 
 
-def _cover(existing: Problem, types: Sequence[InstanceType], allowed: Bool, room: Int64) -> Cover:
-    alone = np.array([kind.conflict is not None for kind in existing.kinds], dtype=np.bool_)
-    most = np.where(allowed, most_of(existing.requests, room), 0)
-    most = np.where(alone[:, None], np.minimum(most, 1), most)
-    price = np.array([each.price for each in types] + [0.0] * len(existing.classes))
-    limits = [INF if each.most is None else float(each.most) for each in types]
-    cheapest = np.where(most > 0, price[: len(types)], INF).min(axis=1, initial=INF)
-    is_limited = any(each.most is not None for each in types)
+def _cover(existing: Problem, types: Sequence[InstanceType], offered: Sequence[NodeClass]) -> Cover:
+    """`offered` are the types as classes of nodes."""
+    problem = Problem(existing.resources, existing.kinds, (*offered, *existing.classes))
+    price = np.array([type_.price for type_ in types] + [0.0] * len(existing.classes))
+    limits = [INF if type_.most is None else float(type_.most) for type_ in types]
+    cheapest = np.where(problem.most[:, : len(types)] > 0, price[: len(types)], INF).min(axis=1, initial=INF)
+    is_limited = any(type_.most is not None for type_ in types)
     penalty = np.where(np.isfinite(cheapest), cheapest, 0.0) * (10.0 if is_limited else 1.0) + 1e-6
-    return Cover(
-        existing.requests,
-        existing.demand,
-        penalty,
-        np.concatenate([room, existing.free]),
-        np.concatenate([limits, existing.nodes]),
-        price,
-        np.hstack([most, existing.most]),
-        alone,
-    )
+    return replace(Cover.of_queue(problem, penalty), nodes=np.concatenate([limits, existing.nodes]), price=price)
 
 
 def first_fit_decreasing(market: Market, t: int) -> Bins | None:
@@ -101,12 +89,12 @@ def first_fit_decreasing(market: Market, t: int) -> Bins | None:
     bins = Bins(cover.requests, np.where(cover.one_per_node, 1, demand), cover.most > 0)
     weights: Float = 1.0 / np.maximum(cover.room[t], 1)
     for k in np.argsort(-(cover.requests * weights).max(axis=1), kind="stable").tolist():
-        left = bins.fill(k, int(demand[k]), weights)
-        while left > 0:
-            more = -(-left // int(cover.most[k, t]))
+        unplaced = bins.fill(k, int(demand[k]), weights)
+        while unplaced > 0:
+            more = -(-unplaced // int(cover.most[k, t]))
             rooms = np.repeat(cover.room[t][None, :], more, axis=0)
             bins.add(np.full(more, t), rooms, np.zeros((more, len(demand)), dtype=np.int64))
-            left = bins.fill(k, left, weights)
+            unplaced = bins.fill(k, unplaced, weights)
     return bins if len(bins.left) <= cover.nodes[t] else None
 
 
@@ -116,15 +104,14 @@ def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, PlanBound, tu
     def report(cost: float, bound: float) -> None:
         search.tell(f"{cost:,.3f} {UNIT}, at least {max(bound, 0):,.3f}")
 
-    columns = ColumnSearch(market.cover, report, search.goes_on)
-    single: tuple[float, str] | None = None
-    for t, each in enumerate(market.offers.types):
+    columns = ColumnSearch(market.cover, search.goes_on, report)
+    singles: list[tuple[float, str]] = []
+    for t, instance_type in enumerate(market.offers.types):
         bins = first_fit_decreasing(market, t)
         if bins is not None:
             columns.add((t, counts.copy()) for counts in bins.counts)
             columns.keep(covered_by(market.cover, bins))
-            cost = len(bins.left) * each.price
-            single = min(single, (cost, each.name)) if single is not None else (cost, each.name)
+            singles.append((len(bins.left) * instance_type.price, instance_type.name))
     columns.generate(_ROUNDS, gain=1e-4)
     columns.dive(by_worth=True, rounds=2)
     for by_worth, rounds in ((False, 2), (True, 6), (False, 6)):
@@ -134,28 +121,26 @@ def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, PlanBound, tu
         columns.dive(by_worth=by_worth, rounds=rounds)
     assert columns.best is not None
     bound = PlanBound(max(columns.bound, 0.0), UNIT, RELAXED, PROOF, _scarce(market, columns))
-    return columns.best, bound, single
+    return columns.best, bound, min(singles, default=None)
 
 
 def _scarce(market: Market, columns: ColumnSearch) -> tuple[ShadowPrice, ...]:
     """Which room of the nodes that are bought pays for them, at the prices that prove the bound."""
     assert columns.best is not None
-    worth = Counter[str]()
+    worth, types = Counter[str](), market.offers.types
     for c, number in Counter(load.node_class for load in columns.best.loads).items():
-        if c < len(market.offers.types):
-            for r, value in enumerate(columns.room_worth(c)):
-                worth[f"{resource_name(market.resources[r])} on {market.offers.types[c].name}"] += number * value
+        if c < len(types):
+            for resource, value in zip(market.existing.resources, columns.room_worth(c)):
+                worth[f"{resource_name(resource)} on {types[c].name}"] += number * value
     total = max(sum(worth.values()), 1e-12)
     shares = [ShadowPrice(what, round(value / total, 4)) for what, value in worth.most_common()]
-    return tuple(each for each in shares if each.share >= SMALLEST_SHARE)
+    return tuple(price for price in shares if price.share >= SMALLEST_SHARE)
 
 
-def plan_pool(
-    cluster: ClusterModel, pods: Sequence[Pod], prices: PriceList, search: PlanSearch, observed_at: str = ""
-) -> Plan:
+def plan_pool(cluster: ClusterModel, pods: Sequence[Pod], prices: PriceList, search: PlanSearch) -> Plan:
     """The cheapest nodes found for these pods, each placement decided by the engine. Raises PlanError."""
     ours = [pod for pod in pods if cluster.engine.knows(pod.spec.scheduler_name) and not pod.spec.node_name]
-    plan = Plan("the cheapest nodes for the pods that wait", PlanOutcome.UNCHANGED, observed_at=observed_at)
+    plan = Plan("the cheapest nodes for the pods that wait", PlanOutcome.UNCHANGED)
     if not ours:
         return replace(plan, reason="no pod waits for a node")
     market = market_of(cluster, ours, prices.types)
@@ -171,7 +156,7 @@ def plan_pool(
     draft = Draft([], list(buying.nodes()), placements, buying.new(), buying.asked, buying.refused)
     plan = check_plan(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
     cost = sum((node.price or 0.0) * node.count for node in plan.nodes)
-    placed = {each.pod for each in plan.placements}
+    placed = {placement.pod for placement in plan.placements}
     waiting = tuple(pod.key for pod in ours if pod.key not in placed)
     reason = [f"first fit decreasing into {single[1]} alone costs {single[0]:,.3f}"] if single is not None else []
     if search.was_cut:
@@ -193,10 +178,10 @@ def _hopeless(market: Market) -> list[str]:
     """Why pods go on no node that can be bought or is there, by kind."""
     cover, types = market.cover, len(market.offers.types)
     lines = []
-    for k, kind in enumerate(market.kinds):
+    for k, kind in enumerate(market.existing.kinds):
         if cover.most[k].any():
             continue
-        short = lacking(market.resources, cover.requests[k], cover.room[:types])
+        short = lacking(market.existing.resources, cover.requests[k], cover.room[:types])
         name = kind.pods[0].key + (f" and {counted(len(kind.pods) - 1, 'other')}" if len(kind.pods) > 1 else "")
         lines.append(f"{name}: no type of node that it may go to has {' and '.join(short)}")
     return lines
@@ -214,33 +199,30 @@ class _Buying:
         self.asked, self.refused = 0, 0
 
     def carry_out(self, covered: Covered) -> None:
-        market, types = self._market, len(self._market.offers.types)
-        rows = [iter(node_class.rows.tolist()) for node_class in market.existing.classes]
+        market, types, kinds = self._market, len(self._market.offers.types), self._market.existing.kinds
+        existing = [iter(node_class.rows.tolist()) for node_class in market.existing.classes]
         refused: list[tuple[int, Pod]] = []
         with Oracle(self._cluster) as oracle:
-            for load, pods in zip(covered.loads, pods_of(covered, market.kinds)):
+            for load, pods in zip(covered.loads, pods_of(covered, kinds)):
                 is_new = load.node_class < types
-                row = self._buy(oracle, load.node_class) if is_new else next(rows[load.node_class - types])
+                row = self._buy(oracle, load.node_class) if is_new else next(existing[load.node_class - types])
                 for k, pod in pods:
-                    if not self._stands(oracle, pod, row if oracle.place(pod, row) else None):
+                    if oracle.place(pod, row):
+                        self.placed[pod.key] = oracle.name(row)
+                    else:
                         refused.append((k, pod))
             placed = covered.placed
-            left = [(k, pod) for k, kind in enumerate(market.kinds) for pod in kind.pods[placed[k] :]]
-            for k, pod in (*refused, *left):
-                if not self._stands(oracle, pod, oracle.place_anywhere(pod, self._rows(oracle))):
+            without_load = [(k, pod) for k, kind in enumerate(kinds) for pod in kind.pods[placed[k] :]]
+            for k, pod in (*refused, *without_load):
+                rows = oracle.only(map(oracle.row, self.bought)) if market.only_new else None
+                place = oracle.place_anywhere(pod, rows)
+                if place is None:
                     self._alone(oracle, k, pod)
+                else:
+                    self.placed[pod.key] = oracle.name(place)
             self.asked, self.refused = oracle.asked, oracle.refused
         used = set(self.placed.values())
         self.bought = {name: t for name, t in self.bought.items() if name in used}
-
-    def _stands(self, oracle: Oracle, pod: Pod, row: int | None) -> bool:
-        if row is None:
-            return False
-        self.placed[pod.key] = oracle.name(row)
-        return True
-
-    def _rows(self, oracle: Oracle) -> Bool | None:
-        return oracle.only(map(oracle.row, self.bought)) if self._market.only_new else None
 
     def _alone(self, oracle: Oracle, k: int, pod: Pod) -> None:
         """A node of its own, the cheapest that the engine accepts, for a pod that it refuses everywhere else."""
@@ -250,7 +232,8 @@ class _Buying:
                 continue
             with oracle.trying() as keep:
                 row = self._buy(oracle, t)
-                if self._stands(oracle, pod, row if oracle.place(pod, row) else None):
+                if oracle.place(pod, row):
+                    self.placed[pod.key] = oracle.name(row)
                     keep()
                     return
                 del self.bought[oracle.name(row)]
@@ -266,7 +249,7 @@ class _Buying:
 
     def nodes(self) -> Iterable[PlannedNode]:
         """So many of each type."""
-        counts = Counter(self.bought.values())
-        for t, number in sorted(counts.items(), key=lambda each: -each[1] * self._market.offers.types[each[0]].price):
-            each = self._market.offers.types[t]
-            yield PlannedNode(each.name, NodeFate.ADDED, each.name, each.price, number)
+        types = self._market.offers.types
+        counts = [(types[t], number) for t, number in Counter(self.bought.values()).items()]
+        for type_, number in sorted(counts, key=lambda count: -count[1] * count[0].price):
+            yield PlannedNode(type_.name, NodeFate.ADDED, type_.name, type_.price, number)

@@ -59,9 +59,9 @@ class PriceList:
     def by_type(self) -> dict[str, float]:
         """The price of each type; the least, where it can be bought in several ways."""
         prices: dict[str, float] = {}
-        for each in self.types:
-            name = each.labels.get(INSTANCE_TYPE, each.name)
-            prices[name] = min(each.price, prices.get(name, each.price))
+        for type_ in self.types:
+            name = type_.labels.get(INSTANCE_TYPE, type_.name)
+            prices[name] = min(type_.price, prices.get(name, type_.price))
         return prices
 
 
@@ -81,12 +81,12 @@ def price_list(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> PriceList:
                 overlays.append(entry)
             case _:
                 types.append(_type(where, entry))
-    names = [each.name for each in types]
+    names = [type_.name for type_ in types]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise PriceError(*(f"type {name!r} is listed more than once" for name in twice))
     if not types:
         raise PriceError("the price list has no types: expected type, cpu, memory and price of each")
-    priced = [_overlaid(each, overlays) for each in types]
+    priced = [_with_overlay(type_, overlays) for type_ in types]
     return PriceList(tuple(_in_pools(priced, pools)) if pools else tuple(priced))
 
 
@@ -104,8 +104,8 @@ def _entries(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _csv(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
-    known = [name.strip() for name in reader.fieldnames or ()]
-    if missing := [name for name in _NEEDED if name not in known]:
+    columns = [name.strip() for name in reader.fieldnames or ()]
+    if missing := [name for name in _NEEDED if name not in columns]:
         raise PriceError(f"line 1: expected the columns {', '.join(_NEEDED)}; {', '.join(missing)} not found")
     for row in reader:
         entry: dict[str, Any] = {(key or "").strip(): (value or "").strip() for key, value in row.items() if key}
@@ -152,7 +152,7 @@ def _type(where: str, entry: Mapping[str, Any]) -> InstanceType:
     return InstanceType(name, allocatable, price or 0.0, labels, most=None if most is None else int(most))
 
 
-def _number(value: Any, what: str, mistakes: list[str]) -> float | None:
+def _number(value: Any, field: str, mistakes: list[str]) -> float | None:
     if value in (None, ""):
         return None
     try:
@@ -160,7 +160,7 @@ def _number(value: Any, what: str, mistakes: list[str]) -> float | None:
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number < float("inf"):
-        mistakes.append(f"{what}: expected a number of at least 0, got {value!r}")
+        mistakes.append(f"{field}: expected a number of at least 0, got {value!r}")
     return number
 
 
@@ -175,32 +175,32 @@ def _in_pools(types: Sequence[InstanceType], pools: Sequence[Mapping[str, Any]])
             Taint(key=str(taint["key"]), effect=taint["effect"], value=str(taint.get("value") or ""))
             for taint in spec.get("taints") or ()
         )
-        for each in types:
-            labels = {**each.labels, **(meta.get("labels") or {}), NODE_POOL: name}
-            known = [need for need in requirements if need.key in labels]
+        for type_ in types:
+            labels = {**type_.labels, **(meta.get("labels") or {}), NODE_POOL: name}
+            own = [need for need in requirements if need.key in labels]
             others = [need for need in requirements if need.key not in labels and need.operator == "In"]
-            if not all(need.accepts(labels.get(need.key)) for need in known):
+            if not all(need.accepts(labels.get(need.key)) for need in own):
                 continue
             choices = product(*(sorted(need.values) for need in others))
             for chosen in islice(choices, _MOST_VARIANTS):
                 more = {need.key: value for need, value in zip(others, chosen)}
-                title = "/".join((name, each.name, *more.values()))
-                yield replace(each, name=title, labels={**labels, **more}, taints=taints)
+                title = "/".join((name, type_.name, *more.values()))
+                yield replace(type_, name=title, labels={**labels, **more}, taints=taints)
 
 
-def _overlaid(each: InstanceType, overlays: Sequence[Mapping[str, Any]]) -> InstanceType:
+def _with_overlay(type_: InstanceType, overlays: Sequence[Mapping[str, Any]]) -> InstanceType:
     """The type with the price and capacity of the overlay of the greatest weight that is about it."""
     specs = [overlay.get("spec") or {} for overlay in overlays]
     for spec in sorted(specs, key=lambda spec: -int(spec.get("weight") or 0)):
         needs = _requirements(spec.get("requirements"))
-        if not all(need.accepts(each.labels.get(need.key)) for need in needs):
+        if not all(need.accepts(type_.labels.get(need.key)) for need in needs):
             continue
         more = {str(name): str(amount) for name, amount in (spec.get("capacity") or {}).items()}
-        return replace(each, price=_adjusted(each.price, spec), allocatable={**each.allocatable, **more})
-    return each
+        return replace(type_, price=_adjusted_price(type_.price, spec), allocatable={**type_.allocatable, **more})
+    return type_
 
 
-def _adjusted(price: float, spec: Mapping[str, Any]) -> float:
+def _adjusted_price(price: float, spec: Mapping[str, Any]) -> float:
     """`price` takes the place of the price; `priceAdjustment` is added to it, as a number or a percentage."""
     mistakes: list[str] = []
     if spec.get("price") not in (None, ""):
@@ -216,8 +216,8 @@ def _adjusted(price: float, spec: Mapping[str, Any]) -> float:
     return max(price, 0.0)
 
 
-def _requirements(listed: Any) -> list[Requirement]:
+def _requirements(requirements: Any) -> list[Requirement]:
     return [
-        Requirement(str(each["key"]), str(each["operator"]), frozenset(map(str, each.get("values") or ())))
-        for each in listed or ()
+        Requirement(str(need["key"]), str(need["operator"]), frozenset(map(str, need.get("values") or ())))
+        for need in requirements or ()
     ]

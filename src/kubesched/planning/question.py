@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -75,7 +76,7 @@ def plan_for(
     *,
     namespace: str = "",
     prices: PriceList | None = None,
-    observed_at: str = "",
+    observed_at: str,
 ) -> Plan:
     """The best plan that was found, checked. `prices` is a list from files. Raises PlanError and other UserErrors."""
     require()
@@ -90,17 +91,18 @@ def plan_for(
             goal = FreeGoal(
                 question.nodes, question.pool, chosen, question.domain, question.max_moves, question.selector
             )
-            return plan_free(cluster, goal, rules, search, observed_at)
+            plan = plan_free(cluster, goal, rules, search)
         case PlanKind.FIT:
             target = question.target
             pods = pending_of(cluster, target, namespace or "default") if target else cluster.pending()
-            return plan_fit(cluster, pods, target or "all pending pods", rules, search, observed_at)
+            plan = plan_fit(cluster, pods, target or "all pending pods", rules, search)
         case PlanKind.CONSOLIDATE:
             assert prices is not None
             saving = ConsolidateGoal(question.save, prices.types if question.replace else ())
-            return plan_consolidate(cluster, saving, prices.by_type, rules, search, observed_at)
+            plan = plan_consolidate(cluster, saving, prices.by_type, rules, search)
         case PlanKind.POOL:
             assert prices is not None
-            return plan_pool(cluster, cluster.pending(), prices, search, observed_at)
+            plan = plan_pool(cluster, cluster.pending(), prices, search)
         case PlanKind.QUEUE:
-            return plan_queue(cluster, search, observed_at)
+            plan = plan_queue(cluster, search)
+    return replace(plan, observed_at=observed_at)

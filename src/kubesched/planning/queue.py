@@ -5,8 +5,9 @@ The highest priority first, then the greatest value, then the oldest. Every plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -16,18 +17,19 @@ from kubesched.api.requests import CPU, PODS, is_extended
 from kubesched.ask.output import counted
 from kubesched.planning.bounds import UpperBound, upper_bound
 from kubesched.planning.checking import Draft, check_plan
+from kubesched.planning.covers import Covered, pods_of
 from kubesched.planning.drain import COUPLING, WHOLE_PODS
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.gangs import gang_of, gang_of_kind, running_of, within_domains
-from kubesched.planning.kinds import Problem, problem_of
+from kubesched.planning.kinds import Problem, free_of, problem_of
 from kubesched.planning.levels import Apart, LevelPacker
 from kubesched.planning.movable import Movable
 from kubesched.planning.oracle import Oracle
 from kubesched.planning.plan import Plan, PlanBound, PlanOutcome
-from kubesched.planning.queue_placement import QueuePlacement
 from kubesched.planning.scarcity import scarce_of, why_waiting
 from kubesched.simulate.cluster import ClusterModel
-from kubesched.state.columns import Float, Int64
+from kubesched.state.columns import Bool, Float, Int64
+from kubesched.state.facts import PodFacts
 
 RELAXED = (WHOLE_PODS, COUPLING, "priorities and gangs")
 PROOF = "linear program over kinds of pods and classes of nodes, bounded by its dual prices"
@@ -43,16 +45,16 @@ class _Queue:
     gated: list[Pod]
 
 
-def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "") -> Plan:
+def plan_queue(cluster: ClusterModel, search: PlanSearch) -> Plan:
     """A place for as many of the pending pods as was found."""
     queue = _read(cluster)
-    plan = Plan("place the queue", PlanOutcome.UNCHANGED, observed_at=observed_at)
+    plan = Plan("place the queue", PlanOutcome.UNCHANGED)
     if not queue.pods:
         gated = f"; {counted(len(queue.gated), 'pod')} held back by gates" if queue.gated else ""
         return replace(plan, reason=f"no pod waits for a node{gated}", waiting=tuple(p.key for p in queue.gated))
-    problem = problem_of(cluster, queue.pods, apart=_apart_by(cluster))
+    problem = problem_of(cluster, queue.pods, apart=partial(_apart, cluster))
     resource = _resource(problem)
-    amounts = _amounts(problem, resource)
+    amounts: Float = problem.requests[:, problem.resources.index(resource)] / (1000.0 if resource == CPU else 1.0)
     most = upper_bound(problem, amounts)
     search.bound = f"at most {most.value:,.10g} {resource}"
     limited = within_domains(cluster, problem)
@@ -60,7 +62,7 @@ def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "")
     covered = packer.pack()
     search.report(f"{float(covered.placed @ amounts):,.10g} {resource} found, asking the engine")
     with Oracle(cluster) as oracle:
-        placement = QueuePlacement(oracle, limited, search)
+        placement = _Placing(oracle, limited, search)
         placement.carry_out(covered)
         placement.fill(_others(queue, limited, placement.placed))
         nodes = {key: oracle.name(row) for key, row in placement.placed.items()}
@@ -70,12 +72,12 @@ def plan_queue(cluster: ClusterModel, search: PlanSearch, observed_at: str = "")
     whole = value if resource == CPU else float(np.floor(value + 1e-6))
     bound = PlanBound(whole, resource, RELAXED, PROOF, scarce_of(cluster, problem, most))
     plan = check_plan(cluster, Movable(cluster), replace(plan, bound=bound), draft, search)
-    placed = {each.pod for each in plan.placements}
+    placed = {planned.pod for planned in plan.placements}
     waiting = [pod.key for pod in (*queue.pods, *queue.extras) if pod.key not in placed]
     waiting += [pod.key for pod in queue.gated]
-    left = np.array([sum(pod.key not in placed for pod in kind.pods) for kind in problem.kinds], dtype=np.int64)
-    plan = replace(plan, waiting=tuple(waiting), value=float((problem.demand - left) @ amounts))
-    return _concluded(plan, queue, problem, most, left, search)
+    unplaced = np.array([sum(pod.key not in placed for pod in kind.pods) for kind in problem.kinds], dtype=np.int64)
+    plan = replace(plan, waiting=tuple(waiting), value=float((problem.demand - unplaced) @ amounts))
+    return _conclude(plan, queue, problem, most, unplaced, search)
 
 
 def _read(cluster: ClusterModel) -> _Queue:
@@ -100,27 +102,18 @@ def _read(cluster: ClusterModel) -> _Queue:
     return queue
 
 
-def _apart_by(cluster: ClusterModel) -> Callable[[Pod], Apart]:
-    def apart(pod: Pod) -> Apart:
-        gang = gang_of(cluster, pod)
-        return Apart(pod.priority, "" if gang is None else gang.key)
-
-    return apart
+def _apart(cluster: ClusterModel, pod: Pod) -> Apart:
+    gang = gang_of(cluster, pod)
+    return Apart(pod.priority, "" if gang is None else gang.key)
 
 
 def _resource(problem: Problem) -> str:
     """By which pods are valued: the extended resource that is asked for most, or cpu if there is none."""
-    asked = problem.demand @ problem.requests
+    demand = problem.demand @ problem.requests
     extended = [i for i, name in enumerate(problem.resources) if is_extended(name) and problem.free[:, i].any()]
     if extended:
-        return problem.resources[max(extended, key=lambda i: int(asked[i]))]
+        return problem.resources[max(extended, key=lambda i: int(demand[i]))]
     return CPU if CPU in problem.resources else PODS
-
-
-def _amounts(problem: Problem, resource: str) -> Float:
-    amounts: Float = problem.requests[:, problem.resources.index(resource)].astype(np.float64)
-    amounts /= 1000.0 if resource == CPU else 1.0
-    return amounts
 
 
 def _values(problem: Problem, amounts: Float) -> Float:
@@ -139,17 +132,80 @@ def _others(queue: _Queue, problem: Problem, placed: Mapping[str, int]) -> list[
     return [*(pod for pod in queue.pods if pod.key not in of_gangs), *extras]
 
 
-def _concluded(plan: Plan, queue: _Queue, problem: Problem, most: UpperBound, left: Int64, search: PlanSearch) -> Plan:
+def _conclude(
+    plan: Plan, queue: _Queue, problem: Problem, most: UpperBound, unplaced: Int64, search: PlanSearch
+) -> Plan:
     """The plan with its outcome, and the reasons of pods that are left waiting."""
-    reasons = why_waiting(problem, most, left)
+    reasons = why_waiting(problem, most, unplaced)
     if queue.gated:
         reasons.append(f"{counted(len(queue.gated), 'pod')}: held back by gates or an incomplete group")
     assert plan.bound is not None
-    is_best = not left.any() or plan.value >= plan.bound.value - 1e-6
+    is_best = not unplaced.any() or plan.value >= plan.bound.value - 1e-6
     outcome = PlanOutcome.FOUND if is_best else PlanOutcome.PARTIAL
     if not plan.placements:
-        hopeless = not problem.most[left > 0].any()
+        hopeless = not problem.most[unplaced > 0].any()
         outcome = PlanOutcome.IMPOSSIBLE if hopeless else PlanOutcome.UNCHANGED
     if search.was_cut:
         reasons.insert(0, "the search was interrupted")
     return replace(plan, outcome=outcome, reason="; ".join(reasons))
+
+
+class _Placing:
+    """Pods on the nodes that were found for them, one after another, as the engine agrees."""
+
+    def __init__(self, oracle: Oracle, problem: Problem, search: PlanSearch) -> None:
+        self._oracle = oracle
+        self._problem = problem
+        self._search = search
+        self._weights = 1.0 / np.maximum(problem.free.max(axis=0, initial=1), 1)
+        self.placed: dict[str, int] = {}
+        """Rows by the key of the pod, in the order in which they are placed."""
+
+    def carry_out(self, covered: Covered) -> None:
+        """All pods of the loads, in the order of the queue; a gang is placed when the first of it is due."""
+        problem, targets, due = self._problem, dict[str, int](), list[tuple[Pod, str]]()
+        rows = [iter(node_class.rows.tolist()) for node_class in problem.classes]
+        for load, mine in zip(covered.loads, pods_of(covered, problem.kinds)):
+            targets |= dict.fromkeys((pod.key for _, pod in mine), next(rows[load.node_class]))
+            due += [(pod, gang_of_kind(problem.kinds[k])) for k, pod in mine]
+        together: dict[str, list[Pod]] = {}
+        for pod, gang in sorted(due, key=lambda member: -member[0].priority):
+            together.setdefault(gang or pod.key, []).append(pod)
+        again = [pods for pods in together.values() if not self._place(pods, targets)]
+        for pods in again:
+            self._place(pods, {})
+
+    def _place(self, pods: Sequence[Pod], targets: Mapping[str, int]) -> bool:
+        """All of the pods on their rows, or on any; if one finds none, all of it is undone."""
+        rows: dict[str, int] = {}
+        with self._oracle.trying() as keep:
+            for pod in pods:
+                target = targets.get(pod.key)
+                if target is not None:
+                    row = target if self._oracle.place(pod, target) else None
+                else:
+                    row = self._oracle.place_anywhere(pod, choose=self._tightest)
+                if row is None:
+                    return False
+                rows[pod.key] = row
+            keep()
+        self.placed |= rows
+        return True
+
+    def _tightest(self, feasible: Bool) -> int:
+        """The row with least left, of those that fit."""
+        rows = np.flatnonzero(feasible)
+        free = free_of(self._oracle.cluster, self._problem.resources)[rows]
+        return int(rows[(free @ self._weights).argmin()])
+
+    def fill(self, pods: Iterable[Pod]) -> None:
+        """Further pods wherever the engine finds room, in this order; once one of a kind finds none, no other does."""
+        state, hopeless = self._oracle.cluster.state, set[tuple[PodFacts, int]]()
+        for pod in pods:
+            kind = (state.facts(pod), pod.priority)
+            if pod.key in self.placed or kind in hopeless:
+                continue
+            if not self._search.goes_on():
+                return
+            if not self._place([pod], {}):
+                hopeless.add(kind)

@@ -29,8 +29,8 @@ def scarce_of(cluster: ClusterModel, problem: Problem, bound: UpperBound) -> tup
         where = f" on {_nodes_of(cluster, problem, np.flatnonzero(bound.pools.of_class == p))}" if several else ""
         what = f"{names[r]}{where}"
         shares[what] = shares.get(what, 0.0) + float(by_pool[p, r])
-    found = [ShadowPrice(what, round(min(share, 1.0), 4)) for what, share in shares.items() if share >= SMALLEST_SHARE]
-    return tuple(sorted(found, key=lambda price: (-price.share, price.what)))
+    prices = [ShadowPrice(what, round(min(share, 1.0), 4)) for what, share in shares.items() if share >= SMALLEST_SHARE]
+    return tuple(sorted(prices, key=lambda price: (-price.share, price.what)))
 
 
 def resource_name(resource: str) -> str:
@@ -56,7 +56,8 @@ def why_waiting(problem: Problem, bound: UpperBound, waiting: Int64) -> list[str
     for k in np.flatnonzero(waiting).tolist():
         reason = _impossible(problem, k) or _crowded_out(problem, bound, k)
         reasons[reason] = reasons.get(reason, 0) + int(waiting[k])
-    return [f"{counted(n, 'pod')}: {why}" for why, n in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))]
+    ranked = sorted(reasons.items(), key=lambda reason: (-reason[1], reason[0]))
+    return [f"{counted(number, 'pod')}: {why}" for why, number in ranked]
 
 
 def _impossible(problem: Problem, k: int) -> str:
@@ -74,16 +75,16 @@ def lacking(resources: Sequence[str], request: Int64, rooms: Int64) -> list[str]
     """What none of the rooms has enough of; if each is enough somewhere, all that is asked for together."""
     most = rooms.max(axis=0, initial=0)
     short = [i for i in range(len(request)) if request[i] > most[i]]
-    asked = short or [i for i in range(len(request) - 1) if request[i]]
-    texts = [f"{amount_text(resources[i], int(request[i]))} {resource_name(resources[i])}" for i in asked]
+    lacking_resources = short or [i for i in range(len(request) - 1) if request[i]]
+    texts = [f"{amount_text(resources[i], int(request[i]))} {resource_name(resources[i])}" for i in lacking_resources]
     return texts if short else [" with ".join(texts)]
 
 
 def _crowded_out(problem: Problem, bound: UpperBound, k: int) -> str:
     """The resource whose room is worth most to others, of those that the kind asks for where it may go."""
     pools = sorted({int(bound.pools.of_class[c]) for c in np.flatnonzero(problem.most[k])})
-    asked = bound.prices[pools] * problem.requests[k]
-    if asked.sum() <= 0:
+    costs = bound.prices[pools] * problem.requests[k]
+    if costs.sum() <= 0:
         return "no room was found, though none is proven to be lacking"
-    resource = int(asked.sum(axis=0).argmax())
+    resource = int(costs.sum(axis=0).argmax())
     return f"{resource_name(problem.resources[resource])} goes to pods of a higher priority or value"

@@ -28,7 +28,7 @@ def _head(plan: Plan) -> Iterator[str]:
 def _body(plan: Plan, cluster: ClusterModel) -> Iterator[str]:
     needs = plan.check is not None and plan.check.needs_nominations
     yield f"STRICT={'yes' if needs else 'no'}"
-    targets = {move.to_node for move in plan.moves} | {each.node for each in plan.placements}
+    targets = {move.to_node for move in plan.moves} | {placement.node for placement in plan.placements}
     if new := sorted(targets - set(cluster.state.nodes.row_of)):
         types = ", ".join(f"{node.count} x {node.type or node.name}" for node in plan.nodes_that_are(NodeFate.ADDED))
         yield shlex.join(["added", types, *new])
@@ -42,9 +42,9 @@ def _body(plan: Plan, cluster: ClusterModel) -> Iterator[str]:
             yield shlex.join(["evict", pod.namespace, pod.name, pod.uid, _owner(pod), move.from_node])
             yield shlex.join(["follow", pod.namespace, _owner(pod), move.to_node])
         yield "settle"
-    for each in plan.placements:
-        pod = cluster.pods[each.pod]
-        yield shlex.join(["place", pod.namespace, pod.name, _owner(pod), each.node])
+    for placement in plan.placements:
+        pod = cluster.pods[placement.pod]
+        yield shlex.join(["place", pod.namespace, pod.name, _owner(pod), placement.node])
     if plan.placements:
         yield "settle"
     for node in leaving:

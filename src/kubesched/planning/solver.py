@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubesched.api.errors import UserError
-from kubesched.state.columns import Float
+from kubesched.state.columns import Float, Int64
 
 INF = float("inf")
 Entries = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
@@ -87,20 +87,14 @@ class Program:
         self.rows += len(low)
         return range(self.rows - len(low), self.rows)
 
-    def add_columns(
-        self,
-        cost: npt.ArrayLike,
-        lower: npt.ArrayLike,
-        upper: npt.ArrayLike,
-        entries: Entries | None = None,
-    ) -> range:
+    def add_columns(self, cost: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike, entries: Entries) -> range:
         """Columns with their entries; a column has at most one entry in a row."""
         arrays = np.broadcast_arrays(np.atleast_1d(_floats(cost)), _floats(lower), _floats(upper))
         costs, low, high = (_floats(array) for array in arrays)
         count = len(costs)
         if not count:
             return range(self.columns, self.columns)
-        which, rows, values = (np.asarray(part) for part in entries or ((), (), ()))
+        which, rows, values = map(np.asarray, entries)
         order = np.argsort(which, kind="stable") if len(which) else np.zeros(0, dtype=np.intp)
         starts = np.searchsorted(which[order], np.arange(count)).astype(np.int32)
         indices, coefficients = rows[order].astype(np.int32), _floats(values[order])
@@ -147,6 +141,21 @@ class Program:
         values = np.array(solution.col_value if is_feasible else (), dtype=np.float64)
         duals = np.array(solution.row_dual if solution.dual_valid else (), dtype=np.float64)
         return Solution(outcome, float(info.objective_function_value), values, duals)
+
+
+def placement_entries(
+    requests: Float | Int64, kinds: Int64, places: Int64, first_kind: int, first_place: int
+) -> Entries:
+    """Of a column for each pair of a kind of pods and a place: one pod of the kind, and the room that it takes there.
+
+    Rows are by kind from `first_kind` on, and by place and resource from `first_place` on.
+    """
+    column, resource = np.nonzero(requests[kinds])
+    return (
+        np.concatenate([np.arange(len(kinds)), column]),
+        np.concatenate([first_kind + kinds, first_place + places[column] * requests.shape[1] + resource]),
+        np.concatenate([np.ones(len(kinds)), requests[kinds[column], resource]]),
+    )
 
 
 _OPTIONS: dict[str, bool | int | float | str] = {
