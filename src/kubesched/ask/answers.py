@@ -16,6 +16,7 @@ from kubesched.ask.releases.comparison import ReleaseComparison
 from kubesched.ask.trial import FitAnswer
 from kubesched.ask.version_answer import VersionAnswer
 from kubesched.ask.what_if.answer import WhatIfAnswer
+from kubesched.scheduler.replay import ReplayDifference
 from kubesched.simulate.placement import CapacityAnswer, PlacementReport
 from kubesched.simulate.report import Comparison, Figures, SimulationReport
 
@@ -36,22 +37,11 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class ReplayedDifference:
-    """Where a replay went another way than its recording."""
-
-    line: int
-    time: float
-    what: str
-    recorded: Any
-    replayed: Any
-
-
-@dataclass(frozen=True)
 class ReplayAnswer:
     """What `kubesched replay` found."""
 
     decisions: int
-    differences: tuple[ReplayedDifference, ...]
+    differences: tuple[ReplayDifference, ...]
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,11 @@ def share(part: int, whole: int, noun: str, verb: str) -> str:
     return f"{part} of {counted(whole, noun)} {agreeing(part, verb)}"
 
 
+def first_of(lines: Sequence[str], most: int) -> list[str]:
+    """The first few, and one line more that says how many there are besides."""
+    return [*lines] if len(lines) <= most + 1 else [*lines[:most], f"and {len(lines) - most} more"]
+
+
 def listed(names: Sequence[str], most: int = 4) -> str:
     """`a, b, c and 9 more`."""
     if len(names) <= most + 1:

@@ -25,9 +25,8 @@ from kubesched.cli.cluster_options import (
 )
 from kubesched.cli.cluster_source import ClusterSource, source_options
 from kubesched.cli.edit_options import EditOptions, edit_options
-from kubesched.cli.grid import Grid
 from kubesched.cli.input import refuse
-from kubesched.cli.printing import BAD, GOOD, console, note, paragraph, print_plain, print_rows, progress_bar
+from kubesched.cli.printing import BAD, GOOD, console, note, paragraph, print_counts, print_plain, progress_bar
 from kubesched.config import Features
 from kubesched.planning.ceiling import most_copies
 from kubesched.simulate.cluster import ClusterModel
@@ -76,13 +75,13 @@ def capacity(
     cluster = ClusterModel(objects, config.settings, seed=seed, profiles=config.profiles)
     ceiling = most_copies(cluster, model)
     with plugin_errors_reported(), progress_bar("Placing copies") as progress:
-        found = measure(cluster, model, most=most, progress=progress)
+        result = measure(cluster, model, most=most, progress=progress)
     if output == TEXT:
-        _print(found, ceiling, all_nodes=all_nodes)
+        _print(result, ceiling, all_nodes=all_nodes)
     elif output == "html":
-        click.echo(capacity_page(found), nl=False)
+        click.echo(capacity_page(result), nl=False)
     else:
-        print_plain(answer(found), output)
+        print_plain(answer(result), output)
 
 
 def _model(objects: Iterable[KubeObject], source: str) -> Pod:
@@ -93,25 +92,18 @@ def _model(objects: Iterable[KubeObject], source: str) -> Pod:
     return models[0]
 
 
-def _print(found: CapacityAnswer, ceiling: int | None, *, all_nodes: bool) -> None:
+def _print(result: CapacityAnswer, ceiling: int | None, *, all_nodes: bool) -> None:
     out = console()
-    more = "" if found.stopped_by else " or more; --most looks further"
-    what = f" more of {found.pod} {agreeing(found.fit, 'fit')} on {counted(found.nodes, 'node')}{more}"
-    paragraph(out, Text.assemble((str(found.fit), GOOD if found.fit else BAD), what))
-    if found.stopped_by:
-        paragraph(out, Text.assemble("What stops the next one: ", (found.stopped_by, BAD)))
+    more = "" if result.stopped_by else " or more; --most looks further"
+    text = f" more of {result.pod} {agreeing(result.fit, 'fit')} on {counted(result.nodes, 'node')}{more}"
+    paragraph(out, Text.assemble((str(result.fit), GOOD if result.fit else BAD), text))
+    if result.stopped_by:
+        paragraph(out, Text.assemble("What stops the next one: ", (result.stopped_by, BAD)))
         if ceiling is not None:
             note(out, f"No policy could place more than {ceiling:,} of them beside what runs.")
-    if len(found.by_zone) > 1:
-        _counts("Zone", found.by_zone, len(found.by_zone))
-    if found.by_node:
-        _counts("Node", found.by_node, len(found.by_node) if all_nodes else MOST_NODES)
-        if found.nodes > len(found.by_node):
-            note(out, f"{counted(found.nodes - len(found.by_node), 'node')} took none.")
-
-
-def _counts(title: str, counts: dict[str, int], most: int) -> None:
-    rows = Grid((title, "Copies"), right=(1,))
-    for name, count in list(counts.items())[:most]:
-        rows.add(name, str(count))
-    print_rows(console(), rows, len(counts) - most, "--all-nodes")
+    if len(result.by_zone) > 1:
+        print_counts(out, ("Zone", "Copies"), result.by_zone)
+    if result.by_node:
+        print_counts(out, ("Node", "Copies"), result.by_node, None if all_nodes else MOST_NODES, "--all-nodes")
+        if result.nodes > len(result.by_node):
+            note(out, f"{counted(result.nodes - len(result.by_node), 'node')} took none.")

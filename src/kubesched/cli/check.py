@@ -60,27 +60,27 @@ def check(
     named = nodes or tuple(obj.name for obj in objects if isinstance(obj, Node))
     edit = DrainNodes(named) if operation == DRAIN else UpgradeNodes(named, pace=UpgradePace(surge))
     with plugin_errors_reported(), progress_bar("Simulating") as progress:
-        found = check_readiness(objects, config.settings, edit, seed=seed, progress=progress)
+        report = check_readiness(objects, config.settings, edit, seed=seed, progress=progress)
     match output:
         case "json" | "yaml":
-            print_plain(answer(found), output)
+            print_plain(answer(report), output)
         case "html":
-            click.echo(readiness_page(found), nl=False)
+            click.echo(readiness_page(report), nl=False)
         case _:
-            _print(found)
-    sys.exit(1 if not found.ready or (strict and found.findings) else 0)
+            _print(report)
+    sys.exit(1 if not report.ready or (strict and report.findings) else 0)
 
 
-def _print(found: ReadinessReport) -> None:
+def _print(report: ReadinessReport) -> None:
     out = console()
-    verdict = ("ready", GOOD) if found.ready else ("not ready", BAD)
-    what = f" to {found.operation} {counted(len(found.nodes), 'node')} with {counted(found.pods, 'pod')} to move"
-    took = f", in {moment(found.seconds)}" if found.seconds is not None else ""
-    paragraph(out, Text.assemble(verdict, what, took))
-    for each in found.findings:
-        mark = ("blocks", BAD) if each.severity is Severity.BLOCKS else ("risk", FAINT)
-        out.print(Text.assemble(mark, f"  {each.subject}"), soft_wrap=True)
-        paragraph(out, each.text, first=_INDENT, rest=_INDENT)
-        paragraph(out, each.advice, FAINT, first=_INDENT, rest=_INDENT)
-    if len(found.nodes) > 1:
-        note(out, f"Order: {listed(found.nodes, most=12)}")
+    verdict = ("ready", GOOD) if report.ready else ("not ready", BAD)
+    text = f" to {report.operation} {counted(len(report.nodes), 'node')} with {counted(report.pods, 'pod')} to move"
+    took = f", in {moment(report.seconds)}" if report.seconds is not None else ""
+    paragraph(out, Text.assemble(verdict, text, took))
+    for finding in report.findings:
+        mark = ("blocks", BAD) if finding.severity is Severity.BLOCKS else ("risk", FAINT)
+        out.print(Text.assemble(mark, f"  {finding.subject}"), soft_wrap=True)
+        paragraph(out, finding.text, first=_INDENT, rest=_INDENT)
+        paragraph(out, finding.advice, FAINT, first=_INDENT, rest=_INDENT)
+    if len(report.nodes) > 1:
+        note(out, f"Order: {listed(report.nodes, most=12)}")

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -36,10 +36,10 @@ def given_gates() -> tuple[str, ...]:
     return written
 
 
-def read_gates(given: tuple[str, ...], option: str, release: Release) -> Features:
+def read_gates(values: tuple[str, ...], option: str, release: Release) -> Features:
     """What the gates turn on and off in a release. Raises GateError."""
     with located(option):
-        gates = FeatureGates.parse(MULTIMAP.parse(",".join(given)), release)
+        gates = FeatureGates.parse(MULTIMAP.parse(",".join(values)), release)
     for warning in gates.warnings:
         click.echo(warning, err=True)
     return Features.of(gates, release)
@@ -61,8 +61,8 @@ def feature_gates_option(command: F) -> F:
     def with_features(*arguments: Any, feature_gates: tuple[str, ...], release: str | None, **options: Any) -> Any:
         source: ClusterSource | None = options.get("source")
         click.get_current_context().meta[_GATES] = feature_gates
-        found = RELEASES[release] if release else source and release_of(source.version)
-        return command(*arguments, features=read_gates(feature_gates, "--feature-gates", found or NEWEST), **options)
+        chosen = RELEASES[release] if release else source and release_of(source.version)
+        return command(*arguments, features=read_gates(feature_gates, "--feature-gates", chosen or NEWEST), **options)
 
     gates = click.option(
         "--feature-gates",
@@ -78,8 +78,7 @@ def feature_gates_option(command: F) -> F:
         f"snapshot; {NEWEST.name} where there is none, or of another release.",
     )
     wrapped: Any = with_features
-    made: F = release(gates(wrapped))
-    return made
+    return cast(F, release(gates(wrapped)))
 
 
 config_option = click.option(
@@ -141,10 +140,10 @@ def written_config(source: ClusterSource, config_file: str | None) -> tuple[str 
     is not the default."""
     if config_file is not None:
         return read(config_file)
-    found = source.configuration()
-    if found is not None:
-        say_configuration(found)
-    return (found.origin, found.text) if found is not None and found.text else (None, "")
+    configured = source.configuration()
+    if configured is not None:
+        say_configuration(configured)
+    return (configured.origin, configured.text) if configured is not None and configured.text else (None, "")
 
 
 def scheduler_config(source: ClusterSource, config_file: str | None, features: Features) -> SchedulerConfig:
@@ -170,22 +169,22 @@ def manifests_of(
     garbage.collect_seldom()
     custom = awaited_by(*configs)
     reading = source.read(workloads=workloads, custom=custom)
-    found = load(
+    manifests = load(
         [file for file in (*source.files, *more_files) if file not in source.snapshots],
         workloads=workloads,
         custom=custom,
         given=reading.records() if reading is not None else (),
         given_by=source.origin,
     )
-    for warning in found.warnings:
+    for warning in manifests.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    if not found.objects:
-        others = ", ".join(f"{count} {kind}" for kind, count in found.skipped.items())
+    if not manifests.objects:
+        others = ", ".join(f"{count} {kind}" for kind, count in manifests.skipped.items())
         refuse([f"{source.origin}: nothing that scheduling looks at{', only ' if others else ''}{others}"])
-    if not any(isinstance(obj, Node) for obj in found.objects):
+    if not any(isinstance(obj, Node) for obj in manifests.objects):
         where = "the manifests; note that `kubectl get all` leaves them out" if reading is None else "the cluster"
         click.echo(f"There are no nodes in {where}.", err=True)
-    return found
+    return manifests
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -88,8 +88,7 @@ def live_options(command: F) -> F:
         ),
     ):
         wrapped = option(wrapped)
-    made: F = wrapped
-    return made
+    return cast(F, wrapped)
 
 
 def source_options(command: F) -> F:
@@ -119,10 +118,10 @@ class ClusterSource:
         """Those of the files that are snapshots: one at most."""
         if self.files and (self._context or self._kubeconfig):
             refuse(["--context and --kubeconfig are for a live cluster, -f is for files: give one or the other"])
-        found = {file: opened for file in self.files if (opened := open_snapshot(file)) is not None}
-        if len(found) > 1:
-            refuse([f"{', '.join(found)}: expected one snapshot at most"])
-        return found
+        snapshots = {file: opened for file in self.files if (opened := open_snapshot(file)) is not None}
+        if len(snapshots) > 1:
+            refuse([f"{', '.join(snapshots)}: expected one snapshot at most"])
+        return snapshots
 
     @functools.cached_property
     def live(self) -> LiveCluster | None:
@@ -178,8 +177,8 @@ class ClusterSource:
                 )
         else:
             reading = opened.read(workloads=workloads, custom=custom)
-        for each in reading.unreadable:
-            click.echo(f"Warning: {each}", err=True)
+        for unreadable in reading.unreadable:
+            click.echo(f"Warning: {unreadable}", err=True)
         return reading
 
     def close(self) -> None:
@@ -188,10 +187,10 @@ class ClusterSource:
             live.close()
 
 
-def say_configuration(found: FoundConfiguration) -> None:
+def say_configuration(configuration: FoundConfiguration) -> None:
     """Which configuration decisions follow, where none was given."""
-    if found.text:
-        click.echo(f"Scheduler configuration: {found.origin}", err=True)
+    if configuration.text:
+        click.echo(f"Scheduler configuration: {configuration.origin}", err=True)
     else:
-        why = f" ({found.origin})" if found.origin else ""
+        why = f" ({configuration.origin})" if configuration.origin else ""
         click.echo(f"Scheduler configuration: the defaults{why}; --config gives another", err=True)

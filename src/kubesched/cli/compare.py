@@ -85,30 +85,30 @@ def compare(
     compared = [scheduler_config(source, file, features) for file in config_files]
     manifests = edits.edited(source, *compared)
     reports = [run(manifests, config, seed) for config in compared]
-    found = put_side_by_side([config.name for config in compared], reports)
+    comparison = put_side_by_side([config.name for config in compared], reports)
     if output == "html":
-        click.echo(comparison_page(found, seed=seed), nl=False)
+        click.echo(comparison_page(comparison, seed=seed), nl=False)
         return
     if output != TEXT:
-        print_plain(answer(found, Skipped(manifests.skipped)), output)
+        print_plain(answer(comparison, Skipped(manifests.skipped)), output)
         return
-    _print(found, most=found.pods if all_pods else MOST_ROWS)
+    _print(comparison, most=comparison.pods if all_pods else MOST_ROWS)
     print_ceilings(console(), manifests, compared, reports)
     print_skipped(console(), manifests.skipped)
 
 
-def _print(found: Comparison, *, most: int) -> None:
-    out, names = console(), short_names(found.policies)
+def _print(comparison: Comparison, *, most: int) -> None:
+    out, names = console(), short_names(comparison.policies)
     rows = Grid(("", *names), right=range(1, len(names) + 1))
-    for title, values in figures_in_words(found):
+    for title, values in figures_in_words(comparison):
         rows.add(title, *values, style=FAINT if len(set(values)) == 1 else "")
     rows.print(out)
     out.print()
-    if not found.differences:
-        paragraph(out, f"All {counted(found.pods, 'pod')} {agreeing(found.pods, 'are')} treated alike.")
+    if not comparison.differences:
+        paragraph(out, f"All {counted(comparison.pods, 'pod')} {agreeing(comparison.pods, 'are')} treated alike.")
         return
-    paragraph(out, f"{share(len(found.differences), found.pods, 'pod', 'end')} up elsewhere", STRONG)
+    paragraph(out, f"{share(len(comparison.differences), comparison.pods, 'pod', 'end')} up elsewhere", STRONG)
     rows = Grid(("Pod", *names))
-    for difference in found.differences[:most]:
+    for difference in comparison.differences[:most]:
         rows.add(difference.pod, *(node or "pending" for node in difference.nodes))
-    print_rows(out, rows, len(found.differences) - most)
+    print_rows(out, rows, len(comparison.differences) - most)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -83,8 +83,8 @@ def edit_options(command: F) -> F:
     @functools.wraps(command)
     def with_edits(*arguments: Any, **options: Any) -> Any:
         options["files"] = options.pop("with")
-        given = {name: options.pop(name) for name in EditOptions.__dataclass_fields__}
-        return command(*arguments, edits=EditOptions(**given), **options)
+        values = {name: options.pop(name) for name in EditOptions.__dataclass_fields__}
+        return command(*arguments, edits=EditOptions(**values), **options)
 
     wrapped: Any = with_edits
     for option in (
@@ -100,8 +100,7 @@ def edit_options(command: F) -> F:
         _option("drain", NODES, "Nodes to drain. @FILE has a name or label in each line."),
     ):
         wrapped = option(wrapped)
-    made: F = wrapped
-    return made
+    return cast(F, wrapped)
 
 
 def _option(name: str, metavar: str, text: str) -> Callable[[F], F]:

@@ -59,23 +59,23 @@ def explain(
     POD is NAME or NAMESPACE/NAME; deployment/web, job/x, statefulset/db and the like stand for their next pod. Without
     any, all pending pods, or those of a namespace, are told in groups: what they lack, and what would place them.
     """
-    asked, manifests = cluster_of(source, config_file, features, seed, more_files=pod_files)
+    cluster, manifests = cluster_of(source, config_file, features, seed, more_files=pod_files)
     out = console()
     with plugin_errors_reported():
         if targets or pods or pod_files:
-            found = [find_pod(asked, text, namespace or source.namespace) for text in (*targets, *pods)]
+            explained = [find_pod(cluster, text, namespace or source.namespace) for text in (*targets, *pods)]
             for obj, file in zip(manifests.objects, manifests.sources):
-                if _is_from(file, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
-                    found.append(
-                        find_pod(asked, f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}")
+                if _is_from(file, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in cluster.workloads):
+                    explained.append(
+                        find_pod(cluster, f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}")
                     )
-            _tell_refusals(asked, {parse_target(text, namespace or source.namespace) for text in targets})
-            _refuse_other_schedulers(found, asked)
-            answers = [explain_pod(asked, pod, with_remedies=not no_remedies) for pod in found]
+            _tell_refusals(cluster, {parse_target(text, namespace or source.namespace) for text in targets})
+            _refuse_other_schedulers(explained, cluster)
+            answers = [explain_pod(cluster, pod, with_remedies=not no_remedies) for pod in explained]
         else:
-            whole = {key: each for key, each in asked.workloads.items() if each.metadata.controller is None}
-            _tell_refusals(asked, {key for key, each in whole.items() if namespace in ("", each.namespace)})
-            pending = pending_pods(asked, with_remedies=not no_remedies, namespace=namespace)
+            own = [key for key, workload in cluster.workloads.items() if workload.metadata.controller is None]
+            _tell_refusals(cluster, {key for key in own if namespace in ("", cluster.workloads[key].namespace)})
+            pending = pending_pods(cluster, with_remedies=not no_remedies, namespace=namespace)
             if output == TEXT:
                 print_pending(out, pending)
                 print_skipped(out, manifests.skipped)
@@ -85,27 +85,27 @@ def explain(
     if output != TEXT:
         _print_document(answers, manifests.skipped, output)
         return
-    for i, each in enumerate(answers):
+    for i, workload in enumerate(answers):
         if i:
             out.print(Text(f"\n{'═' * out.width}\n"))
-        ExplanationPrinter(out, each, nodes=all_nodes).print()
+        ExplanationPrinter(out, workload, nodes=all_nodes).print()
     print_skipped(out, manifests.skipped)
 
 
-def _print_document(found: PendingPods | list[ExplainedPod], skipped: Mapping[str, int], output: str) -> None:
+def _print_document(answers: PendingPods | list[ExplainedPod], skipped: Mapping[str, int], output: str) -> None:
     """For programs and browsers. Text, which is asked for most, needs none of what is imported here."""
     from kubesched.ask.answers import ExplanationList, Skipped, answer
     from kubesched.ask.html import explanation_page, pending_page
 
-    if isinstance(found, PendingPods):
+    if isinstance(answers, PendingPods):
         if output == "html":
-            click.echo(pending_page(found), nl=False)
+            click.echo(pending_page(answers), nl=False)
         else:
-            print_plain(answer(found, Skipped(skipped)), output)
+            print_plain(answer(answers, Skipped(skipped)), output)
     elif output == "html":
-        click.echo(explanation_page(found), nl=False)
+        click.echo(explanation_page(answers), nl=False)
     else:
-        documents = [answer(*each, Skipped(skipped)) for each in found]
+        documents = [answer(*explained, Skipped(skipped)) for explained in answers]
         print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)
 
 
@@ -116,19 +116,19 @@ def _tell_refusals(cluster: ClusterModel, about: Collection[tuple[type[KubeObjec
             click.echo(f"{kind.__name__} {key}: more of its pods are not created: {workload.refusal}", err=True)
 
 
-def _is_from(source: str, given: tuple[str, ...]) -> bool:
+def _is_from(source: str, files: tuple[str, ...]) -> bool:
     """Whether a file is one of those given, or in a directory that was."""
-    named = ["<stdin>" if file == "-" else file for file in given]
-    return any(source == file or Path(source).is_relative_to(file) for file in named)
+    sources = ["<stdin>" if file == "-" else file for file in files]
+    return any(source == file or Path(source).is_relative_to(file) for file in sources)
 
 
-def _refuse_other_schedulers(pods: list[Pod], asked: ClusterModel) -> None:
+def _refuse_other_schedulers(pods: list[Pod], cluster: ClusterModel) -> None:
     """Refuse pods of schedulers that the configuration has no profile for."""
-    known = ", ".join(asked.profiles)
+    others = f"the configuration has profiles for {', '.join(cluster.profiles)}"
     refused = [
-        f"pod {pod.key} waits for the scheduler {pod.spec.scheduler_name!r}; the configuration has profiles for {known}"
+        f"pod {pod.key} waits for the scheduler {pod.spec.scheduler_name!r}; {others}"
         for pod in pods
-        if not asked.engine.knows(pod.spec.scheduler_name)
+        if not cluster.engine.knows(pod.spec.scheduler_name)
     ]
     if refused:
         refuse(refused)

@@ -43,7 +43,7 @@ class ExplanationPrinter:
     def __init__(self, out: Console, answer: ExplainedPod, *, nodes: bool) -> None:
         self._out = out
         self._answer = answer
-        self._it, self._findings = answer
+        self._explanation, self._findings = answer
         self._all = nodes
 
     def print(self) -> None:
@@ -52,42 +52,41 @@ class ExplanationPrinter:
             self._out.print()
             paragraph(self._out, "One of its pods, by itself:")
         self._outcome()
-        if self._it.verdicts:
+        if self._explanation.verdicts:
             self._verdicts()
         self._details()
-        if self._it.scores:
+        if self._explanation.scores:
             self._scores()
-        if self._it.preemption is not None:
-            self._preemption(self._it.preemption)
+        if self._explanation.preemption is not None:
+            self._preemption(self._explanation.preemption)
         self._remedies()
 
     # -- the outcome --------------------------------------------------------------------------------------------------
 
     def _outcome(self) -> None:
-        it = self._it
-        fitting = sum(verdict.fits for verdict in it.verdicts)
-        title = Text.assemble((it.pod, STRONG), f"  {share(fitting, len(it.verdicts), 'node', 'fit')}")
-        self._out.print(title, soft_wrap=True)
-        if it.remark:
-            text = f"{it.remark[0].upper()}{it.remark[1:]}; this is how it would be placed if it were pending."
-            paragraph(self._out, text)
+        explanation, out = self._explanation, self._out
+        fitting = sum(verdict.fits for verdict in explanation.verdicts)
+        nodes = f"  {share(fitting, len(explanation.verdicts), 'node', 'fit')}"
+        out.print(Text.assemble((explanation.pod, STRONG), nodes), soft_wrap=True)
+        if remark := explanation.remark:
+            paragraph(out, f"{remark[0].upper()}{remark[1:]}; this is how it would be placed if it were pending.")
         if self._findings.contradiction:
-            paragraph(self._out, self._findings.contradiction, BAD)
-        if it.gate is not None:
-            paragraph(self._out, f"Gated by {it.gate.plugin}: {it.gate.text}", BAD)
-            paragraph(self._out, "Without the gate:")
-        paragraph(self._out, choice(it), GOOD if it.node else BAD)
-        if it.message:
-            paragraph(self._out, it.message)
-        if it.pre_filters.nodes is not None:
-            only = f"{', '.join(it.pre_filters.narrowed_by)} left only {listed(it.pre_filters.nodes)} to look at."
-            paragraph(self._out, only)
+            paragraph(out, self._findings.contradiction, BAD)
+        if explanation.gate is not None:
+            paragraph(out, f"Gated by {explanation.gate.plugin}: {explanation.gate.text}", BAD)
+            paragraph(out, "Without the gate:")
+        paragraph(out, choice(explanation), GOOD if explanation.node else BAD)
+        if explanation.message:
+            paragraph(out, explanation.message)
+        pre_filters = explanation.pre_filters
+        if pre_filters.nodes is not None:
+            paragraph(out, f"{', '.join(pre_filters.narrowed_by)} left only {listed(pre_filters.nodes)} to look at.")
 
     # -- verdicts -----------------------------------------------------------------------------------------------------
 
     def _verdicts(self) -> None:
         self._out.print()
-        refusal = self._it.pre_filters.refusal
+        refusal = self._explanation.pre_filters.refusal
         if refusal is not None:
             paragraph(self._out, f"No node was looked at: {refusal.plugin or 'the pre-filters'} refuse the pod itself.")
         elif self._all:
@@ -98,7 +97,7 @@ class ExplanationPrinter:
 
     def _every_node(self) -> None:
         rows = Grid(("Node", "Fits", "Plugin", "Reason"))
-        for verdict in self._it.verdicts:
+        for verdict in self._explanation.verdicts:
             if verdict.refusal is None:
                 rows.add(verdict.node, "yes", "", "", style=GOOD)
             else:
@@ -126,10 +125,10 @@ class ExplanationPrinter:
 
     def _details(self) -> None:
         """Sections about the winner; if there is none, about all nodes, or the first few."""
-        for details in self._it.details.values():
+        for details in self._explanation.details.values():
             about_nodes = [section for section in details.sections if section.node]
-            if self._it.node:
-                shown = [section for section in about_nodes if section.node == self._it.node]
+            if self._explanation.node:
+                shown = [section for section in about_nodes if section.node == self._explanation.node]
             else:
                 shown = about_nodes if self._all else about_nodes[:MOST_DETAILED_NODES]
             for section in details.sections:
@@ -152,8 +151,8 @@ class ExplanationPrinter:
 
     def _scores(self) -> None:
         """A column per plugin that tells nodes apart; what is the same for all is one column, so that rows add up."""
-        scores = self._it.scores
-        shown = scores if self._all else _best_and_chosen(scores, self._it.node)
+        scores = self._explanation.scores
+        shown = scores if self._all else _best_and_chosen(scores, self._explanation.node)
         telling = plugins_that_tell_apart(scores)
         level = [i for i in range(len(scores[0].parts)) if i not in telling]
         rows = self._wide_scores(shown, telling, level)
@@ -166,7 +165,7 @@ class ExplanationPrinter:
             note(self._out, notes)
 
     def _wide_scores(self, shown: Sequence[NodeScore], telling: Sequence[int], level: Sequence[int]) -> Grid:
-        parts = self._it.scores[0].parts
+        parts = self._explanation.scores[0].parts
         titles = [_title(parts[i].plugin, parts[i].weight) for i in telling]
         rows = Grid(("Score", *titles, "Equal\nfor all", "Total", ""), right=range(1, len(titles) + 3))
         for score in shown:
@@ -185,22 +184,22 @@ class ExplanationPrinter:
         return rows
 
     def _mark(self, score: NodeScore) -> str:
-        if score.node == self._it.node:
+        if score.node == self._explanation.node:
             return unbroken(CHOSEN)
-        return "equal" if score.node in self._it.ties else ""
+        return "equal" if score.node in self._explanation.ties else ""
 
     def _style(self, score: NodeScore) -> str:
-        return f"{STRONG} {GOOD}" if score.node == self._it.node else ""
+        return f"{STRONG} {GOOD}" if score.node == self._explanation.node else ""
 
     def _score_notes(self, shown: int, level: list[int]) -> str:
-        scores, notes = self._it.scores, []
+        scores, notes = self._explanation.scores, []
         if shown < len(scores):
             notes.append(f"{shown} of {counted(len(scores), 'node')}; --nodes shows all.")
         if level:
             parts = [scores[0].parts[i] for i in level]
             notes.append(f"Equal for all: {', '.join(f'{part.plugin} {part.weighted}' for part in parts)}.")
-        if self._it.skipped_scores:
-            notes.append(f"Nothing to say: {', '.join(self._it.skipped_scores)}.")
+        if self._explanation.skipped_scores:
+            notes.append(f"Nothing to say: {', '.join(self._explanation.skipped_scores)}.")
         return " ".join(notes)
 
     # -- preemption ---------------------------------------------------------------------------------------------------
@@ -269,32 +268,32 @@ def _title(plugin: str, weight: int) -> str:
 # -- pod groups, and all pending pods ---------------------------------------------------------------------------------
 
 
-def print_pod_group(out: Console, it: GroupExplanation) -> None:
+def print_pod_group(out: Console, group: GroupExplanation) -> None:
     """The outcome, a line for each placement, and the nodes with which the group would be scheduled."""
-    fits = max((placement.fits for placement in it.placements), default=0)
-    running = f", {it.running} {agreeing(it.running, 'are')} running" if it.running else ""
-    words = f"  {share(fits, it.waiting, 'waiting pod', 'fit')}{running}; it needs {it.needed}"
-    out.print(Text.assemble((f"podgroup {it.group}", STRONG), words), soft_wrap=True)
-    paragraph(out, outcome_of_group(it), GOOD if it.outcome == "scheduled" else BAD)
-    if it.message:
-        paragraph(out, it.message)
-    if it.outcome == "scheduled":
+    fits = max((placement.fits for placement in group.placements), default=0)
+    running = f", {group.running} {agreeing(group.running, 'are')} running" if group.running else ""
+    text = f"  {share(fits, group.waiting, 'waiting pod', 'fit')}{running}; it needs {group.needed}"
+    out.print(Text.assemble((f"podgroup {group.group}", STRONG), text), soft_wrap=True)
+    paragraph(out, outcome_of_group(group), GOOD if group.outcome == "scheduled" else BAD)
+    if group.message:
+        paragraph(out, group.message)
+    if group.outcome == "scheduled":
         return
     out.print()
-    titles = (it.topology_key or "Placement", "Nodes", "Fit", "Lacks", "Pod that does not", "Nearest miss")
+    titles = (group.topology_key or "Placement", "Nodes", "Fit", "Lacks", "Pod that does not", "Nearest miss")
     rows = Grid(titles, right=(1, 2))
-    for placement in it.placements:
+    for placement in group.placements:
         lacks = ", ".join(f"{missing.amount} {missing.resource}" for missing in placement.lacking)
         sizes = (str(placement.nodes), str(placement.fits))
         rows.add(placement.name or "all nodes", *sizes, lacks, placement.first_without, placement.why)
-    if it.placements:
+    if group.placements:
         rows.print(out)
-    if it.not_shown:
-        note(out, f"... and {counted(it.not_shown, 'more placement')}")
-    if it.pools:
+    if group.not_shown:
+        note(out, f"... and {counted(group.not_shown, 'more placement')}")
+    if group.pools:
         out.print()
         out.print(heading("What would help the whole group"))
-        for help_ in it.pools:
+        for help_ in group.pools:
             paragraph(out, nodes_that_help(help_), first="- ", rest="  ")
 
 
@@ -322,8 +321,8 @@ def _print_pending_group(out: Console, group: PendingGroup) -> None:
     paragraph(out, listed(group.pods), FAINT, first="  ", rest="  ")
     for text in group.help_for_all:
         paragraph(out, text, first="  - ", rest="    ")
-    found = group.help_for_first[:MOST_REMEDIES]
-    if found:
+    remedies = group.help_for_first[:MOST_REMEDIES]
+    if remedies:
         paragraph(out, f"What would help {group.pods[0]}:", first="  ", rest="  ")
-    for text in found:
+    for text in remedies:
         paragraph(out, text, first="  - ", rest="    ")

@@ -107,12 +107,12 @@ class Grid:
             missing = [Text()] * (height - len(lines))
             wrapped[i] = [*missing, *lines] if bottom else [*lines, *missing]
         for line in zip(*wrapped):
-            made = Text(style=style)
+            row = Text(style=style)
             for i, (part, width) in enumerate(zip(line, widths)):
                 blanks = " " * max(width - len(part), 0)
-                made.append(" " * gap if i else "").append(blanks if i in self.right else "")
-                made.append_text(_broken(part)).append("" if i in self.right else blanks)
-            yield made
+                row.append(" " * gap if i else "").append(blanks if i in self.right else "")
+                row.append_text(_broken(part)).append("" if i in self.right else blanks)
+            yield row
 
     # -- as records ---------------------------------------------------------------------------------------------------
 

@@ -52,10 +52,10 @@ class SuggestingGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = self.list_commands(ctx)
+        commands = self.list_commands(ctx)
         name = args[0]
-        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
-            close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        if name not in commands and not name.startswith("-") and not ctx.resilient_parsing:
+            close = difflib.get_close_matches(name, commands, n=3, cutoff=0.5)
             hint = f" Did you mean {' or '.join(close)}?" if close else ""
             ctx.fail(f"No such command {name!r}.{hint}")
         return super().resolve_command(ctx, args)
@@ -110,8 +110,8 @@ def complete_for_kubectl() -> None:
     from click.shell_completion import ShellComplete
 
     *before, word = sys.argv[1:] or [""]
-    found = ShellComplete(main, {}, "kubectl-sched", "").get_completions(before, word)
-    for item in found:
+    completions = ShellComplete(main, {}, "kubectl-sched", "").get_completions(before, word)
+    for item in completions:
         if item.type == "plain":
             click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
-    click.echo(f":{_FILES if any(item.type != 'plain' for item in found) or not found else _NO_FILES}")
+    click.echo(f":{_FILES if any(item.type != 'plain' for item in completions) or not completions else _NO_FILES}")

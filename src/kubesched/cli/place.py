@@ -52,8 +52,8 @@ def place(
     if only:
         report = replace(
             report,
-            placed=tuple(each for each in report.placed if each.pod.startswith(f"{only}/")),
-            unplaced=tuple(each for each in report.unplaced if each.pod.startswith(f"{only}/")),
+            placed=tuple(pod for pod in report.placed if pod.pod.startswith(f"{only}/")),
+            unplaced=tuple(pod for pod in report.unplaced if pod.pod.startswith(f"{only}/")),
         )
     if output == "html":
         click.echo(placement_page(report), nl=False)

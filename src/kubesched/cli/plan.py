@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from rich.console import Console
@@ -25,7 +25,7 @@ from kubesched.config import Features
 from kubesched.planning.emptying import PlanSearch
 from kubesched.planning.movable import CRITICAL
 from kubesched.planning.page import plan_page
-from kubesched.planning.plan import Plan, PlanOutcome
+from kubesched.planning.plan import PlanOutcome
 from kubesched.planning.prices import read_prices
 from kubesched.planning.question import PlanKind, PlanQuestion, plan_for
 from kubesched.planning.script import script_of
@@ -68,18 +68,18 @@ def planning_options(command: F) -> F:
             cluster, manifests = cluster_of(source, config_file, features, seed)
             observed_at = datetime.now(UTC).isoformat(timespec="seconds")
             with searching(effort, seed) as search:
-                found = plan_for(cluster, question, search, namespace=namespace, prices=listed, observed_at=observed_at)
+                best = plan_for(cluster, question, search, namespace=namespace, prices=listed, observed_at=observed_at)
         match output:
             case "json" | "yaml":
-                print_plain(document("Plan", found), output)
+                print_plain(document("Plan", best), output)
             case "html":
-                click.echo(plan_page(found, cluster), nl=False)
+                click.echo(plan_page(best, cluster), nl=False)
             case "sh":
-                click.echo(script_of(found, cluster), nl=False)
+                click.echo(script_of(best, cluster), nl=False)
             case _:
-                print_plan(console(), found)
+                print_plan(console(), best)
                 print_skipped(console(), manifests.skipped)
-        sys.exit(0 if _reaches_goal(found) else SHORT_OF_GOAL)
+        sys.exit(0 if best.outcome is PlanOutcome.FOUND else SHORT_OF_GOAL)
 
     wrapped: Any = planned
     for option in (
@@ -94,8 +94,7 @@ def planning_options(command: F) -> F:
         simulation_options,
     ):
         wrapped = option(wrapped)
-    made: F = wrapped
-    return made
+    return cast(F, wrapped)
 
 
 def moving_options(command: F) -> F:
@@ -117,8 +116,7 @@ def moving_options(command: F) -> F:
         ),
     ):
         wrapped = option(wrapped)
-    made: F = wrapped
-    return made
+    return cast(F, wrapped)
 
 
 prices_option = click.option(
@@ -149,10 +147,6 @@ def searching(effort: int, seed: int) -> Iterator[PlanSearch]:
         signal.signal(signal.SIGINT, before)
         if status is not None:
             status.stop()
-
-
-def _reaches_goal(found: Plan) -> bool:
-    return found.outcome is PlanOutcome.FOUND
 
 
 @plan.command()

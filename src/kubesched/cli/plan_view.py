@@ -61,7 +61,7 @@ def _bound(out: Console, plan: Plan) -> None:
         paragraph(out, f"Bound: {bound.value:.6g} {bound.unit}.")
     note(out, f"Proven by a {bound.proof}. It leaves out of account: {'; '.join(bound.relaxes)}.")
     if bound.scarce:
-        note(out, f"What is scarce: {', '.join(f'{each.what} {each.share:.0%}' for each in bound.scarce)}.")
+        note(out, f"What is scarce: {', '.join(f'{price.what} {price.share:.0%}' for price in bound.scarce)}.")
 
 
 def _nodes(out: Console, plan: Plan) -> None:

@@ -42,16 +42,16 @@ def list_(output: str) -> None:
     """List the plugins that a configuration may name, with where they come from and the extension points they have."""
     origins = {entry.load(): f"{entry.dist.name} {entry.dist.version}" for entry in _entries() if entry.dist}
     own = in_tree()
-    found = tuple(
-        InstalledPlugin(name, "kubesched" if name in own else origins.get(each, each.__module__), points_of(each))
-        for name, each in sorted(all_plugins().items())
+    plugins = tuple(
+        InstalledPlugin(name, "kubesched" if name in own else origins.get(type_, type_.__module__), points_of(type_))
+        for name, type_ in sorted(all_plugins().items())
     )
     if output != TEXT:
-        print_plain(answer(PluginList(found)), output)
+        print_plain(answer(PluginList(plugins)), output)
         return
     grid = Grid(("Plugin", "From", "Extension points"))
-    for each in found:
-        grid.add(each.name, each.origin, ", ".join(each.points))
+    for plugin in plugins:
+        grid.add(plugin.name, plugin.origin, ", ".join(plugin.points))
     grid.print(console())
 
 
@@ -83,13 +83,13 @@ def new(name: str, folder: Path | None) -> None:
     target = folder or Path(distribution)
     if target.exists() and any(target.iterdir()):
         raise UserError(f"{target}: not empty; nothing was written")
-    words = {"plugin": name, "distribution": distribution, "package": package}
+    names = {"plugin": name, "distribution": distribution, "package": package}
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
     templates = files("kubesched.cli") / "new_plugin"
     for template, place in _FILES.items():
         file = target / place.format(package=package)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(environment.from_string((templates / f"{template}.j2").read_text()).render(words))
+        file.write_text(environment.from_string((templates / f"{template}.j2").read_text()).render(names))
     (target / "src" / package / "__init__.py").write_text(f'"""{name}, a plugin for kubesched."""\n')
     click.echo(f"{target}: a package with {name}, its tests and a configuration. Try next:")
     for hint in (f"cd {target}", "pip install -e .", "pytest", "kubesched config check scheduler.yaml"):

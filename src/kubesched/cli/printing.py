@@ -44,10 +44,10 @@ def output_option(*formats: str) -> Callable[[F], F]:
 
 def console() -> Console:
     """A console that prints what it is given: no markup, no guesses at colours."""
-    made = Console(markup=False, highlight=False, emoji=False)
+    out = Console(markup=False, highlight=False, emoji=False)
     if not os.environ.get("COLUMNS", "").isdigit():  # who says how wide it is to be means it
-        made.width = min(made.width, WIDEST) if made.is_terminal else PIPED
-    return made
+        out.width = min(out.width, WIDEST) if out.is_terminal else PIPED
+    return out
 
 
 def print_rows(out: Console, rows: Grid, more: int = 0, flag: str = "--all-pods") -> None:
@@ -78,7 +78,7 @@ def with_bars(filled: Callable[[int], Grid], width: int, longest: int = BARS[0])
     """A table with bars as long as there is room for; `filled` makes one with bars of a length."""
     lengths = [length for length in BARS if length <= longest]
     tables = map(filled, lengths)
-    return next((made for made in tables if made.narrowest() <= width), filled(lengths[-2]))
+    return next((table for table in tables if table.narrowest() <= width), filled(lengths[-2]))
 
 
 def bar(share: float, width: int = BARS[0]) -> Text:
@@ -87,6 +87,16 @@ def bar(share: float, width: int = BARS[0]) -> Text:
     filled = "█" * (eighths // 8) + ("▏▎▍▌▋▊▉"[eighths % 8 - 1] if eighths % 8 else "")
     style = BAD if share > 0.9 else GOOD
     return Text.assemble((filled.ljust(width, "·"), style), unbroken(f" {share:4.0%}") if width else f"{share:.0%}")
+
+
+def print_counts(
+    out: Console, titles: tuple[str, str], counts: Mapping[str, int], most: int | None = None, flag: str = "--all-pods"
+) -> None:
+    """A row for each name with its number; with `most`, of the first ones."""
+    rows = Grid(titles, right=(1,))
+    for name, count in list(counts.items())[:most]:
+        rows.add(name, str(count))
+    print_rows(out, rows, len(counts) - (most or len(counts)), flag)
 
 
 def print_skipped(out: Console, skipped: Mapping[str, int]) -> None:
@@ -102,7 +112,7 @@ EVERY = 200
 
 
 @contextmanager
-def progress_bar(what: str, every: int = EVERY) -> Iterator[Callable[[int, int | None], None] | None]:
+def progress_bar(title: str, every: int = EVERY) -> Iterator[Callable[[int, int | None], None] | None]:
     """Something to call with the steps done and all there are, if known; None if standard error is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -112,7 +122,7 @@ def progress_bar(what: str, every: int = EVERY) -> Iterator[Callable[[int, int |
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=None)
+        task = progress.add_task(title, total=None)
         calls = 0
 
         def update(done: int, total: int | None) -> None:

@@ -64,47 +64,47 @@ def answer_releases(
     manifests = edits.edited(source, SchedulerConfig(origin, settings, profiles_of(settings)))
     with plugin_errors_reported(), progress_bar("Deciding") as progress:
         refused = (*refused_before, *refused_after)
-        found = compare_releases(
+        comparison = compare_releases(
             manifests.objects, load, before, after, gates=given, refused=refused, progress=progress
         )
     match output:
         case "json" | "yaml":
-            print_plain(answer(found, Skipped(manifests.skipped)), output)
+            print_plain(answer(comparison, Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(releases_page(found), nl=False)
+            click.echo(releases_page(comparison), nl=False)
         case _:
-            _print(console(), found, most=None if all_pods else MOST_ROWS)
+            _print(console(), comparison, most=None if all_pods else MOST_ROWS)
             print_skipped(console(), manifests.skipped)
 
 
-def _features(given: dict[str, bool], release: Release) -> tuple[Features, list[str]]:
+def _features(gates: dict[str, bool], release: Release) -> tuple[Features, list[str]]:
     """What the gates come to under a release, without those that it refuses. GateError if it would be no better."""
-    usable, refused = usable_gates(given, release)
+    usable, refused = usable_gates(gates, release)
     return Features.of(FeatureGates(usable, release), release), refused
 
 
-def _print(out: Console, found: ReleaseComparison, *, most: int | None) -> None:
-    paragraph(out, f"From Kubernetes {found.before} to {found.after}", STRONG)
-    for line in found.refused:
+def _print(out: Console, comparison: ReleaseComparison, *, most: int | None) -> None:
+    paragraph(out, f"From Kubernetes {comparison.before} to {comparison.after}", STRONG)
+    for line in comparison.refused:
         paragraph(out, f"Refused by {line}", BAD)
-    if found.decided or not found.refused:
-        paragraph(out, found.summary)
-    for group in found.groups:
+    if comparison.decided or not comparison.refused:
+        paragraph(out, comparison.summary)
+    for group in comparison.groups:
         out.print()
         paragraph(out, group.title, STRONG)
         for cause in group.causes:
             paragraph(out, f"{cause.name}: {cause.reference}")
-        rows = Grid(("Pods", "", "Number", found.before, found.after), right=(2,), spaced=True)
+        rows = Grid(("Pods", "", "Number", comparison.before, comparison.after), right=(2,), spaced=True)
         for change in group.changes[:most]:
             names = listed(change.pods, _NAMED).replace(", ", "\n")
             rows.add(names, change.kind, str(len(change.pods)), change.before.words, change.after.words)
         print_rows(out, rows, len(group.changes) - (most or len(group.changes)))
-    for title, settings in (("Field of the configuration", found.fields), ("Feature gate", found.gates)):
-        rows = Grid((title, found.before, found.after), spaced=settings is found.fields)
-        for each in settings:
-            rows.add(each.setting, each.before or "none", each.after or "none")
+    for title, settings in (("Field of the configuration", comparison.fields), ("Feature gate", comparison.gates)):
+        rows = Grid((title, comparison.before, comparison.after), spaced=settings is comparison.fields)
+        for setting in settings:
+            rows.add(setting.setting, setting.before or "none", setting.after or "none")
         if settings:
             print_rows(out, rows)
-    if found.decided:
+    if comparison.decided:
         out.print()
-        note(out, found.method)
+        note(out, comparison.method)

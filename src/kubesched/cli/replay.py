@@ -7,7 +7,7 @@ import sys
 import click
 
 from kubesched.api.errors import located
-from kubesched.ask.answers import ReplayAnswer, ReplayedDifference, answer
+from kubesched.ask.answers import ReplayAnswer, answer
 from kubesched.ask.output import counted
 from kubesched.cli.cluster_options import TEXT, output_option
 from kubesched.cli.grid import Grid
@@ -40,8 +40,7 @@ def replay(recording: str, output: str) -> None:
     if output == TEXT:
         _print(run.decisions, differences)
     else:
-        told = tuple(ReplayedDifference(**each._asdict()) for each in differences)
-        print_plain(answer(ReplayAnswer(run.decisions, told)), output)
+        print_plain(answer(ReplayAnswer(run.decisions, tuple(differences))), output)
     if differences:
         sys.exit(1)
 
@@ -53,6 +52,7 @@ def _print(decisions: int, differences: list[ReplayDifference]) -> None:
         return
     paragraph(out, f"{counted(decisions, 'decision')} replayed, {counted(len(differences), 'difference')}", BAD)
     rows = Grid(("Line", "Time", "What", "Recorded", "Now"), right=(0, 1))
-    for each in differences[:MOST_ROWS]:
-        rows.add(str(each.line), f"{each.time:g} s", each.what, str(each.recorded), str(each.replayed))
+    for difference in differences[:MOST_ROWS]:
+        cells = (difference.what, str(difference.recorded), str(difference.replayed))
+        rows.add(str(difference.line), f"{difference.time:g} s", *cells)
     print_rows(out, rows, len(differences) - MOST_ROWS, "-o json")

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -45,9 +45,9 @@ def service_options(*, port: int, timeout: str) -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
-        def with_options(*arguments: Any, **given: Any) -> Any:
-            options = ServiceOptions(**{name: given.pop(name) for name in ServiceOptions.__dataclass_fields__})
-            return command(*arguments, options=options, **given)
+        def with_options(*arguments: Any, **values: Any) -> Any:
+            options = ServiceOptions(**{name: values.pop(name) for name in ServiceOptions.__dataclass_fields__})
+            return command(*arguments, options=options, **values)
 
         wrapped: Any = with_options
         for option in (
@@ -72,8 +72,7 @@ def service_options(*, port: int, timeout: str) -> Callable[[F], F]:
             ),
         ):
             wrapped = option(wrapped)
-        made: F = wrapped
-        return made
+        return cast(F, wrapped)
 
     return decorate
 

@@ -9,9 +9,8 @@ from kubesched.ask.html import shadow_page
 from kubesched.ask.output import counted, document
 from kubesched.ask.shadow_report import ShadowReport, report_of
 from kubesched.cli.cluster_options import output_option
-from kubesched.cli.grid import Grid
 from kubesched.cli.input import read
-from kubesched.cli.printing import BAD, GOOD, console, note, paragraph, print_plain, print_rows
+from kubesched.cli.printing import BAD, GOOD, console, note, paragraph, print_counts, print_plain
 from kubesched.scheduler.shadow_ledger import read_ledger
 
 FILE = "/var/lib/kubesched/shadow.json"
@@ -30,28 +29,24 @@ def shadow() -> None:
 def report(file: str, output: str) -> None:
     """Sum up the file of `kubesched run --shadow --shadow-file`."""
     origin, text = read(file)
-    found = report_of(read_ledger(text, origin))
+    summary = report_of(read_ledger(text, origin))
     match output:
         case "json" | "yaml":
-            print_plain(document("ShadowReport", found), output)
+            print_plain(document("ShadowReport", summary), output)
         case "html":
-            click.echo(shadow_page(found), nl=False)
+            click.echo(shadow_page(summary), nl=False)
         case _:
-            _print(found)
+            _print(summary)
 
 
-def _print(found: ShadowReport) -> None:
+def _print(report: ShadowReport) -> None:
     out = console()
-    note(out, f"{counted(found.pods, 'pod')} from {found.since} to {found.until} UTC")
-    style = GOOD if found.agreeing == 1 else BAD
-    paragraph(out, Text.assemble((f"{found.agreeing:.2%}", style), " on the same node, or on one that is equally good"))
-    rows = Grid(("Judgement", "Pods"), right=(1,))
-    for judgement, count in found.judgements.items():
-        rows.add(judgement, str(count))
-    print_rows(out, rows)
-    for title, counts in (("Differs because", found.causes), ("Plugin", found.plugins), ("Workload", found.workloads)):
-        if counts:
-            rows = Grid((title, "Pods"), right=(1,))
-            for name, count in list(counts.items())[:MOST_ROWS]:
-                rows.add(name, str(count))
-            print_rows(out, rows, len(counts) - MOST_ROWS)
+    note(out, f"{counted(report.pods, 'pod')} from {report.since} to {report.until} UTC")
+    style = GOOD if report.agreeing == 1 else BAD
+    agreeing = (f"{report.agreeing:.2%}", style)
+    paragraph(out, Text.assemble(agreeing, " on the same node, or on one that is equally good"))
+    print_counts(out, ("Judgement", "Pods"), report.judgements)
+    counts = {"Differs because": report.causes, "Plugin": report.plugins, "Workload": report.workloads}
+    for title, pods in counts.items():
+        if pods:
+            print_counts(out, (title, "Pods"), pods, MOST_ROWS)

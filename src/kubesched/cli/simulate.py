@@ -13,7 +13,7 @@ from rich.text import Text
 
 from kubesched.ask.answers import Skipped, Summary, answer
 from kubesched.ask.html import simulation_page
-from kubesched.ask.output import counted, listed
+from kubesched.ask.output import counted, first_of, listed
 from kubesched.cli.cluster_options import (
     SchedulerConfig,
     config_option,
@@ -106,7 +106,7 @@ def _recording(file: str | None) -> Iterator[IO[str] | None]:
         return
     try:
         stream = open_recording(
-            file, lambda kept: click.echo(f"{file}: kept the earlier recording as {kept}", err=True)
+            file, lambda backup: click.echo(f"{file}: kept the earlier recording as {backup}", err=True)
         )
     except OSError as error:
         refuse([describe(error, file)])
@@ -142,7 +142,7 @@ def print_ceilings(
     if not any(report.placed for report in reports):
         return
     shares = [{name: share.peak for name, share in report.total.resources.items()} for report in reports]
-    reached = {name: max(each.get(name, 0.0) for each in shares) for name in shares[0]}
+    reached = {name: max(peaks.get(name, 0.0) for peaks in shares) for name in shares[0]}
     ceilings = highest(ceilings_of(manifests.objects, config.settings) for config in configs)
     for line in lines_beside(ceilings, reached):
         paragraph(out, line)
@@ -153,38 +153,38 @@ class ResultPrinter:
 
     def __init__(self, out: Console, report: SimulationReport, *, all_pods: bool, all_nodes: bool) -> None:
         self._out = out
-        self._it = report
+        self._report = report
         self._most = len(report.pods) if all_pods else MOST_ROWS
         self._all_nodes = all_nodes
         self._timed = report.ended > 0
 
     def print(self) -> None:
         self._summary()
-        if self._it.placed:
+        if self._report.placed:
             self._placed()
-        if self._it.pending:
+        if self._report.pending:
             self._pending()
-        if self._it.preemptions:
+        if self._report.preemptions:
             self._preemptions()
-        if self._it.nodes:
+        if self._report.nodes:
             self._utilisation()
 
     def _summary(self) -> None:
-        it = self._it
-        passed = f", {moment(it.ended)} of virtual time" if self._timed else ""
+        report = self._report
+        passed = f", {moment(report.ended)} of virtual time" if self._timed else ""
         text = Text.assemble(
-            f"{counted(len(it.pods), 'pod')} on {counted(it.nodes, 'node')}{passed}: ",
-            (f"{len(it.placed)} placed", GOOD),
+            f"{counted(len(report.pods), 'pod')} on {counted(report.nodes, 'node')}{passed}: ",
+            (f"{len(report.placed)} placed", GOOD),
             ", ",
-            (f"{len(it.pending)} pending", BAD if it.pending else FAINT),
+            (f"{len(report.pending)} pending", BAD if report.pending else FAINT),
         )
-        finished = sum(story.finished is not None for story in it.pods)
+        finished = sum(story.finished is not None for story in report.pods)
         if finished:
             text.append(f", {finished} finished")
-        if it.preemptions:
-            text.append(f", {it.evicted} evicted")
-        if it.not_created:
-            text.append(f", {it.not_created} not created, as those before them are not done", style=FAINT)
+        if report.preemptions:
+            text.append(f", {report.evicted} evicted")
+        if report.not_created:
+            text.append(f", {report.not_created} not created, as those before them are not done", style=FAINT)
         paragraph(self._out, text)
 
     # -- pods ---------------------------------------------------------------------------------------------------------
@@ -193,35 +193,36 @@ class ResultPrinter:
         times = ("Arrived", "Placed", "Until") if self._timed else ()
         headings = ("Pod", "Priority", "Tries", *times, "Node")
         rows = Grid(headings, right=range(1, len(headings) - 1))
-        for story in self._it.placed[: self._most]:
+        for story in self._report.placed[: self._most]:
             spans = (moment(story.arrived), moment(story.placed or 0.0), _until(story)) if self._timed else ()
             node = Text(story.node, style=GOOD)
             if story.evicted is not None:
                 node.append(" (evicted)", style=BAD)
             rows.add(story.pod, str(story.priority), str(story.attempts), *spans, node)
-        print_rows(self._out, rows, len(self._it.placed) - self._most)
+        print_rows(self._out, rows, len(self._report.placed) - self._most)
 
     def _pending(self) -> None:
         rows = Grid(("Pending", "Pods", "Why"), right=(1,), spaced=True)
-        groups = self._it.reasons
+        groups = self._report.reasons
         for reason, stories in groups[: self._most]:
-            rows.add("\n".join(_named(stories)), str(len(stories)), reason)
+            rows.add("\n".join(first_of([story.pod for story in stories], 3)), str(len(stories)), reason)
         print_rows(self._out, rows, len(groups) - self._most)
 
     def _preemptions(self) -> None:
         times = ("At",) if self._timed else ()
         rows = Grid((*times, "Preemptor", "Priority", "Node", "Evicted"), right=(0, 2) if self._timed else (1,))
-        for each in self._it.preemptions[: self._most]:
-            at = (moment(each.time),) if self._timed else ()
-            rows.add(*at, each.preemptor, str(each.priority), each.node, listed(each.victims))
-        print_rows(self._out, rows, len(self._it.preemptions) - self._most)
+        for preemption in self._report.preemptions[: self._most]:
+            at = (moment(preemption.time),) if self._timed else ()
+            rows.add(*at, preemption.preemptor, str(preemption.priority), preemption.node, listed(preemption.victims))
+        print_rows(self._out, rows, len(self._report.preemptions) - self._most)
 
     # -- utilisation --------------------------------------------------------------------------------------------------
 
     def _utilisation(self) -> None:
         """What nodes are asked for: at the end, or on average if time has passed."""
-        self._bars("Zone", [*self._it.by_zone, self._it.total] if len(self._it.by_zone) > 1 else [self._it.total])
-        nodes = sorted(self._it.by_node, key=lambda node: (-max(map(self._of, node.resources.values())), node.name))
+        report = self._report
+        self._bars("Zone", [*report.by_zone, report.total] if len(report.by_zone) > 1 else [report.total])
+        nodes = sorted(report.by_node, key=lambda node: (-max(map(self._of, node.resources.values())), node.name))
         if self._all_nodes or len(nodes) <= MOST_NODES:
             self._bars("Node", sorted(nodes, key=lambda node: node.name))
         else:
@@ -229,21 +230,21 @@ class ResultPrinter:
             self._bars("Fullest nodes", nodes[:half])
             self._bars("Emptiest nodes", nodes[-half:])
             paragraph(self._out, f"{len(nodes) - MOST_NODES} more in between (--all-nodes shows them)", STRONG)
-        over = f"Requested on average over {moment(self._it.ended)}" if self._timed else "Requested at the end"
+        over = f"Requested on average over {moment(self._report.ended)}" if self._timed else "Requested at the end"
         note(self._out, f"{over}, as a share of what nodes offer.")
 
     def _bars(self, title: str, rows: Sequence[Utilisation]) -> None:
         of_nodes = ("Nodes",) if title == "Zone" else ("Zone",)
-        resources = self._it.total.notable
+        resources = self._report.total.notable
         numbers = [len(resources) + 2, *([1] if title == "Zone" else [])]
 
         def filled(width: int) -> Grid:
             shown = Grid((title, *of_nodes, *map(title_of, resources), "Pods"), right=numbers)
-            for each in rows:
-                where = str(each.nodes) if title == "Zone" else each.zone
-                shares = (each.resources.get(name) for name in resources)
+            for row in rows:
+                where = str(row.nodes) if title == "Zone" else row.zone
+                shares = (row.resources.get(name) for name in resources)
                 bars = (Text() if share is None else bar(self._of(share), width) for share in shares)
-                shown.add(each.name, where, *bars, str(each.pods))
+                shown.add(row.name, where, *bars, str(row.pods))
             return shown
 
         print_rows(self._out, with_bars(filled, self._out.width))
@@ -255,8 +256,3 @@ class ResultPrinter:
 def _until(story: PodStory) -> str:
     end = story.finished if story.finished is not None else story.evicted
     return "" if end is None else moment(end)
-
-
-def _named(stories: Sequence[PodStory], most: int = 3) -> list[str]:
-    names = [story.pod for story in stories]
-    return names if len(names) <= most + 1 else [*names[:most], f"and {len(names) - most} more"]

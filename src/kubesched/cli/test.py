@@ -65,14 +65,14 @@ def test(
             done.append(result)
             if output == TEXT:
                 _print(out, result)
-    found = results(tuple(done))
+    summary = results(tuple(done))
     if junit_file is not None:
-        _write(junit_file, junit(found, seconds))
+        _write(junit_file, junit(summary, seconds))
     if output == TEXT:
-        _print_summary(out, found)
+        _print_summary(out, summary)
     else:
-        print_plain(answer(found), output)
-    sys.exit(1 if found.failed else 0)
+        print_plain(answer(summary), output)
+    sys.exit(1 if summary.failed else 0)
 
 
 def _print(out: Console, case: CaseResult) -> None:
@@ -93,10 +93,10 @@ def _print_indented(out: Console, line: str, by: int, style: str = "") -> None:
     paragraph(out, line, style, first=" " * by, rest=" " * by)
 
 
-def _print_summary(out: Console, found: TestResults) -> None:
-    failed = (f"{found.failed} failed", BAD if found.failed else FAINT)
+def _print_summary(out: Console, summary: TestResults) -> None:
+    failed = (f"{summary.failed} failed", BAD if summary.failed else FAINT)
     paragraph(
-        out, Text.assemble(f"{counted(len(found.cases), 'case')}: ", (f"{found.passed} passed", GOOD), ", ", failed)
+        out, Text.assemble(f"{counted(len(summary.cases), 'case')}: ", (f"{summary.passed} passed", GOOD), ", ", failed)
     )
 
 

@@ -58,8 +58,8 @@ def ui(
     elif (live := source.live) is not None:
         served = _of_live(live, scheduler_config(source, config_file, features), seed, port)
     else:
-        found, _ = cluster_of(source, config_file, features, seed)
-        served = contextlib.nullcontext(PageServer(observe_manifests(found, source.origin), port=port))
+        cluster, _ = cluster_of(source, config_file, features, seed)
+        served = contextlib.nullcontext(PageServer(observe_manifests(cluster, source.origin), port=port))
     uvloop.run(_serve(served, opens=not no_browser))
 
 

@@ -18,9 +18,9 @@ from kubesched.cli.printing import TEXT, output_option, print_plain
 def version(output: str) -> None:
     """Show the version, and the release of Kubernetes that decisions follow."""
     releases = tuple(f"v{release.version}" for release in reversed(RELEASES.values()))
-    found = VersionAnswer(__version__, f"v{NEWEST.version}", platform.python_version(), releases)
+    answer = VersionAnswer(__version__, f"v{NEWEST.version}", platform.python_version(), releases)
     if output == TEXT:
         followed = " or ".join(releases)
-        click.echo(f"kubesched {found.version}, as Kubernetes {followed}, on Python {found.python}")
+        click.echo(f"kubesched {answer.version}, as Kubernetes {followed}, on Python {answer.python}")
     else:
-        print_plain(document("Version", found), output)
+        print_plain(document("Version", answer), output)

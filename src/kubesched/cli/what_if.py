@@ -12,7 +12,7 @@ from kubesched.api.release import RELEASES
 from kubesched.ask.answers import Skipped, answer
 from kubesched.ask.edits import RescheduleAll, UpgradeNodes, UseConfiguration, read_nodes
 from kubesched.ask.html import what_if_page
-from kubesched.ask.output import agreeing, counted, listed
+from kubesched.ask.output import agreeing, counted, first_of, listed
 from kubesched.ask.what_if.answer import Count, Fullness, Moved, ShareChange, WhatIfAnswer
 from kubesched.ask.what_if.what_if import what_if as ask
 from kubesched.cli.cluster_options import (
@@ -53,47 +53,46 @@ _PACE = UpgradePace()
 class DifferencePrinter:
     """Prints one answer."""
 
-    def __init__(self, out: Console, found: WhatIfAnswer, *, most: int | None) -> None:
+    def __init__(self, out: Console, answer: WhatIfAnswer, *, most: int | None) -> None:
         self._out = out
-        self._it = found
-        self._most = (
-            most if most is not None else len(found.moved) + len(found.placed) + len(found.waiting) + len(found.groups)
-        )
+        self._answer = answer
+        pods = len(answer.moved) + len(answer.placed) + len(answer.waiting)
+        self._most = most if most is not None else pods + len(answer.groups)
 
     def print(self) -> None:
         self._summary()
         self._upgrade()
-        self._moves("Moves", "To", self._it.moved)
-        self._moves("Finds a place", "On", self._it.placed)
+        self._moves("Moves", "To", self._answer.moved)
+        self._moves("Finds a place", "On", self._answer.placed)
         self._waiting()
-        if self._it.gone:
+        if self._answer.gone:
             self._out.print()
-            paragraph(self._out, f"No longer there: {listed(self._it.gone)}")
-        if self._it.interrupted:
+            paragraph(self._out, f"No longer there: {listed(self._answer.gone)}")
+        if self._answer.interrupted:
             self._out.print()
-            paragraph(self._out, f"Jobs that are interrupted, and lose their work: {listed(self._it.interrupted)}")
+            paragraph(self._out, f"Jobs that are interrupted, and lose their work: {listed(self._answer.interrupted)}")
         self._groups()
         self._evictions()
         self._budgets()
-        if not self._it.is_nothing or self._it.total.nodes.before != self._it.total.nodes.after:
+        if not self._answer.is_nothing or self._answer.total.nodes.before != self._answer.total.nodes.after:
             self._fullness()
             self._workloads()
         self._unmanaged()
 
     def _summary(self) -> None:
-        it = self._it
-        asked = "; ".join(it.changes)
-        paragraph(self._out, asked[:1].upper() + asked[1:], STRONG)
-        if it.is_nothing:
+        answer = self._answer
+        changes = "; ".join(answer.changes)
+        paragraph(self._out, changes[:1].upper() + changes[1:], STRONG)
+        if answer.is_nothing:
             paragraph(self._out, "No pod is treated otherwise.", GOOD)
             return
-        evicted = sum(len(each.victims) for each in it.evictions)
+        evicted = sum(len(eviction.victims) for eviction in answer.evictions)
         parts = [
-            (f"{counted(len(it.moved), 'pod')} moved", "" if it.moved else FAINT),
-            (f"{len(it.placed)} placed", GOOD if it.placed else FAINT),
-            (f"{len(it.waiting)} waiting", BAD if it.waiting else FAINT),
+            (f"{counted(len(answer.moved), 'pod')} moved", "" if answer.moved else FAINT),
+            (f"{len(answer.placed)} placed", GOOD if answer.placed else FAINT),
+            (f"{len(answer.waiting)} waiting", BAD if answer.waiting else FAINT),
             (f"{evicted} evicted by others", BAD if evicted else FAINT),
-            (f"{counted(len(it.broken_budgets), 'budget')} broken", BAD if it.broken_budgets else FAINT),
+            (f"{counted(len(answer.broken_budgets), 'budget')} broken", BAD if answer.broken_budgets else FAINT),
         ]
         text = Text()
         for i, (part, style) in enumerate(parts):
@@ -107,47 +106,46 @@ class DifferencePrinter:
         if not moves:
             return
         rows = Grid((title, "From", to))
-        for each in moves[: self._most]:
-            before = Text(each.from_node) if each.from_node else Text("new" if each.is_new else "waiting", style=FAINT)
-            rows.add(each.pod, before, Text(each.to_node, style=GOOD))
+        for move in moves[: self._most]:
+            before = Text(move.from_node) if move.from_node else Text("new" if move.is_new else "waiting", style=FAINT)
+            rows.add(move.pod, before, Text(move.to_node, style=GOOD))
         print_rows(self._out, rows, len(moves) - self._most)
 
     def _waiting(self) -> None:
-        if not self._it.waiting:
+        if not self._answer.waiting:
             return
         rows = Grid(("Waits", "Pods", "From", "Why"), right=(1,), spaced=True)
-        for reason, pods in self._it.reasons[: self._most]:
-            names = [each.pod for each in pods]
-            shown = names if len(names) <= _NAMED + 1 else [*names[:_NAMED], f"and {len(names) - _NAMED} more"]
-            nodes = list(dict.fromkeys(each.from_node or "new" for each in pods))
-            rows.add("\n".join(shown), str(len(pods)), listed(nodes, _NAMED), Text(reason, style=BAD))
-        print_rows(self._out, rows, len(self._it.reasons) - self._most)
+        for reason, pods in self._answer.reasons[: self._most]:
+            names = [pod.pod for pod in pods]
+            nodes = list(dict.fromkeys(pod.from_node or "new" for pod in pods))
+            rows.add("\n".join(first_of(names, _NAMED)), str(len(pods)), listed(nodes, _NAMED), Text(reason, style=BAD))
+        print_rows(self._out, rows, len(self._answer.reasons) - self._most)
 
     def _groups(self) -> None:
-        if not self._it.groups:
+        if not self._answer.groups:
             return
         rows = Grid(("Pod group", "Needs", "Run before", "Run after", "Moved", ""), right=range(1, 5))
-        for each in self._it.groups[: self._most]:
+        for group in self._answer.groups[: self._most]:
             remark = Text("runs", style=GOOD)
-            if not each.runs:
-                short = f"{each.needed - each.after} too few run" if each.after else "waits as a whole"
-                remark = Text(f"{short}: {each.reason}" if each.reason else short, style=BAD)
-            elif (over := each.pods - each.after) > 0:
+            if not group.runs:
+                short = f"{group.needed - group.after} too few run" if group.after else "waits as a whole"
+                remark = Text(f"{short}: {group.reason}" if group.reason else short, style=BAD)
+            elif (over := group.pods - group.after) > 0:
                 remark = Text(f"runs, {counted(over, 'pod')} beyond what it needs {agreeing(over, 'wait')}")
-            rows.add(each.group, *map(str, (each.needed, each.before, each.after, each.moved)), remark)
-        print_rows(self._out, rows, len(self._it.groups) - self._most)
+            rows.add(group.group, *map(str, (group.needed, group.before, group.after, group.moved)), remark)
+        print_rows(self._out, rows, len(self._answer.groups) - self._most)
 
     def _evictions(self) -> None:
-        if not self._it.evictions:
+        if not self._answer.evictions:
             return
         rows = Grid(("Evicted", "By", "Priority", "On"), right=(2,))
-        for each in self._it.evictions[: self._most]:
-            rows.add("\n".join(each.victims), each.preemptor, str(each.priority), each.node)
-        print_rows(self._out, rows, len(self._it.evictions) - self._most)
+        for eviction in self._answer.evictions[: self._most]:
+            rows.add("\n".join(eviction.victims), eviction.preemptor, str(eviction.priority), eviction.node)
+        print_rows(self._out, rows, len(self._answer.evictions) - self._most)
 
     def _unmanaged(self) -> None:
-        leaving = [each.pod for each in self._it.moved if each.unmanaged]
-        leaving += [each.pod for each in self._it.waiting if each.unmanaged]
+        leaving = [pod.pod for pod in self._answer.moved if pod.unmanaged]
+        leaving += [pod.pod for pod in self._answer.waiting if pod.unmanaged]
         if leaving:
             text = f"Without an owner, so that no controller recreates them: {listed(leaving)}"
             self._out.print()
@@ -156,31 +154,31 @@ class DifferencePrinter:
     # -- budgets, upgrades --------------------------------------------------------------------------------------------
 
     def _budgets(self) -> None:
-        if not self._it.budgets:
+        if not self._answer.budgets:
             return
         rows = Grid(("Budget", "Needs", "Up before", "Up after", "Leave", ""), right=range(1, 5))
-        for each in self._it.budgets:
+        for budget in self._answer.budgets:
             remark = Text("kept", style=GOOD)
-            if each.short:
+            if budget.short:
                 remark = Text("broken: too few are up", style=BAD)
-            elif each.slows:
-                remark = Text(f"{each.before - each.wanted} may leave at once: a drain would have to wait")
-            figures = (each.wanted, each.before, each.after, each.leaving)
-            rows.add(each.budget, *map(str, figures), remark)
+            elif budget.slows:
+                remark = Text(f"{budget.before - budget.wanted} may leave at once: a drain would have to wait")
+            figures = (budget.wanted, budget.before, budget.after, budget.leaving)
+            rows.add(budget.budget, *map(str, figures), remark)
         print_rows(self._out, rows)
 
     def _upgrade(self) -> None:
-        upgrade = self._it.upgrade
+        upgrade = self._answer.upgrade
         if upgrade is None:
             return
-        slow = [each for each in upgrade.replaced if each.waited_for]
+        slow = [node for node in upgrade.replaced if node.waited_for]
         text = f"{counted(len(upgrade.replaced), 'node')} replaced in {moment(upgrade.seconds)}"
         waits = f", {len(slow)} of them waited for disruption budgets" if slow else ""
         paragraph(self._out, f"{text}{waits}.")
         if slow:
             rows = Grid(("Node", "Drained in", "Waited for"), right=(1,))
-            for each in sorted(slow, key=lambda node: node.began - node.ended)[: self._most]:
-                rows.add(each.node, moment(each.ended - each.began), listed(each.waited_for))
+            for node in sorted(slow, key=lambda node: node.began - node.ended)[: self._most]:
+                rows.add(node.node, moment(node.ended - node.began), listed(node.waited_for))
             print_rows(self._out, rows, len(slow) - self._most)
         if upgrade.forced:
             rows = Grid(("Evicted against a budget", "On", "After", "Budget"), right=(2,))
@@ -193,29 +191,29 @@ class DifferencePrinter:
     def _fullness(self) -> None:
         resources = [
             name
-            for name, share in self._it.total.resources.items()
+            for name, share in self._answer.total.resources.items()
             if name in ("cpu", "memory") or share.before or share.after
         ]
         columns = ("Nodes", *map(title_of, resources), "Pods")
         rows = Grid(("Zone", *columns), right=range(1, len(columns) + 1))
-        zones: list[Fullness] = list(self._it.zones)
-        for each in [*zones, self._it.total] if len(zones) > 1 else [self._it.total]:
-            shares = (_share(each.resources.get(name)) for name in resources)
-            rows.add(each.name, _count(each.nodes), *shares, _count(each.pods))
-        spread = (_share(self._it.spread.get(name)) for name in resources)
+        zones: list[Fullness] = list(self._answer.zones)
+        for member in [*zones, self._answer.total] if len(zones) > 1 else [self._answer.total]:
+            shares = (_share(member.resources.get(name)) for name in resources)
+            rows.add(member.name, _count(member.nodes), *shares, _count(member.pods))
+        spread = (_share(self._answer.spread.get(name)) for name in resources)
         rows.add(Text("between nodes", style=FAINT), "", *spread, "")
         print_rows(self._out, rows)
         text = "Requested before → after, as a share of what nodes offer; below, the deviation between nodes."
         note(self._out, text)
 
     def _workloads(self) -> None:
-        zones = list(dict.fromkeys(zone for each in self._it.workloads for zone in each.zones))
+        zones = list(dict.fromkeys(zone for workload in self._answer.workloads for zone in workload.zones))
         if len(zones) < 2:
             return
         rows = Grid(("Pods per zone", *sorted(zones)), right=range(1, len(zones) + 1))
-        for each in self._it.workloads[: self._most]:
-            rows.add(each.workload, *(_count(each.zones.get(zone, Count(0, 0))) for zone in sorted(zones)))
-        print_rows(self._out, rows, len(self._it.workloads) - self._most)
+        for workload in self._answer.workloads[: self._most]:
+            rows.add(workload.workload, *(_count(workload.zones.get(zone, Count(0, 0))) for zone in sorted(zones)))
+        print_rows(self._out, rows, len(self._answer.workloads) - self._most)
 
 
 def _count(count: Count) -> str:
@@ -225,7 +223,7 @@ def _count(count: Count) -> str:
 def _share(share: ShareChange | None) -> str:
     if share is None:
         return ""
-    before, after = ("-" if each is None else f"{each:.0%}" for each in (share.before, share.after))
+    before, after = ("-" if fraction is None else f"{fraction:.0%}" for fraction in (share.before, share.after))
     return after if before == after else unbroken(f"{before} → {after}")
 
 
@@ -309,21 +307,21 @@ def what_if(
             features = read_gates(with_feature_gates, "--with-feature-gates", features.release)
         configs.append(scheduler_config(source, with_config or config_file, features))
     manifests = manifests_of(source, *configs, workloads=True)
-    asked = edits.read(source, manifests, *configs)
-    asked += [UseConfiguration(config.settings) for config in configs[1:]]
+    changes = edits.read(source, manifests, *configs)
+    changes += [UseConfiguration(config.settings) for config in configs[1:]]
     if upgrade:
         pace = UpgradePace(surge, node_startup or 0.0, pod_startup or 0.0, drain_timeout or 0.0)
-        asked.append(UpgradeNodes(tuple(node for text in upgrade for node in read_nodes(text)), pace=pace))
-    if all(isinstance(edit, RescheduleAll) for edit in asked):
+        changes.append(UpgradeNodes(tuple(node for text in upgrade for node in read_nodes(text)), pace=pace))
+    if all(isinstance(edit, RescheduleAll) for edit in changes):
         refuse(["nothing is changed: give --drain, --lose, --gone, --add, --scale, --with, --with-config or --upgrade"])
     with plugin_errors_reported(), progress_bar("Simulating") as progress:
-        found = ask(manifests.objects, configs[0].settings, asked, seed=seed, progress=progress).difference
+        difference = ask(manifests.objects, configs[0].settings, changes, seed=seed, progress=progress).difference
     match output:
         case "json" | "yaml":
-            print_plain(answer(found, Skipped(manifests.skipped)), output)
+            print_plain(answer(difference, Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(what_if_page(found), nl=False)
+            click.echo(what_if_page(difference), nl=False)
         case _:
             out = console()
-            DifferencePrinter(out, found, most=None if all_pods else MOST_ROWS).print()
+            DifferencePrinter(out, difference, most=None if all_pods else MOST_ROWS).print()
             print_skipped(out, manifests.skipped)

@@ -54,7 +54,7 @@ def check_exposure(host: str, *, has_token: bool, has_tls: bool) -> None:
     """Refuse to listen beyond loopback without TLS and a token."""
     if is_loopback(host) or (has_token and has_tls):
         return
-    missing = " and ".join(word for word, there in (("TLS", has_tls), ("a bearer token", has_token)) if not there)
+    missing = " and ".join(word for word, has in (("TLS", has_tls), ("a bearer token", has_token)) if not has)
     raise ExposedError(
         f"will not listen on {host or 'all addresses'}: others could reach it, and there is no protection ({missing} "
         "missing); listen on 127.0.0.1, or give both"

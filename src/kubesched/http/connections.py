@@ -180,7 +180,7 @@ class Connections:
     def _make_room(self, address: str) -> None:
         """Before one more is let in: the connection that has kept us waiting the longest goes, of the same address if
         that has too many. If all are being answered, the oldest goes all the same."""
-        of_address = [each for each in self._open if each.address == address]
+        of_address = [connection for connection in self._open if connection.address == address]
         if len(of_address) >= self._most_per_address:
             self._drop_one_of(of_address)
         elif len(self._open) >= self._most:

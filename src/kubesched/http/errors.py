@@ -26,8 +26,8 @@ def errors_as_documents(api_version: str, codes: Mapping[type[Exception], int]) 
     `codes` are those of exceptions that the document tells about; a UserError that is not among them is a 400. Mistakes
     of this program are logged, and the document says no more than that they are such.
     """
-    known: dict[type[Exception], int] = {**codes, UserError: 400}
-    kinds = tuple(known)
+    codes_by_kind: dict[type[Exception], int] = {**codes, UserError: 400}
+    kinds = tuple(codes_by_kind)
 
     def refusal(code: int, *lines: str, headers: Mapping[str, str] | None = None) -> web.Response:
         document = {"apiVersion": api_version, "kind": "Error", "code": code, "errors": list(lines)}
@@ -40,7 +40,7 @@ def errors_as_documents(api_version: str, codes: Mapping[type[Exception], int]) 
         except msgspec.DecodeError as error:
             return refusal(400, _place_first(error))
         except kinds as error:
-            code = next(code for kind, code in known.items() if isinstance(error, kind))
+            code = next(code for kind, code in codes_by_kind.items() if isinstance(error, kind))
             if code == 500:
                 log.error("%s", error, exc_info=error)
             lines = error.lines if isinstance(error, UserError) else [str(error)]

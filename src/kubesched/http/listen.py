@@ -86,8 +86,8 @@ class HttpServer:
         """On all addresses that the host has."""
         loop, make = asyncio.get_running_loop(), self._runner.server
         assert make is not None
-        found = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+        infos = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in dict.fromkeys((info[0], info[4]) for info in infos):
             listener = socket.create_server((address[0], self.port), family=family, backlog=self._backlog)
             listener.setblocking(False)
             self.port = listener.getsockname()[1]
@@ -206,8 +206,8 @@ class ServingTls:
 
     def has_certificate_for(self, name: str) -> bool:
         """Whether a certificate is shown that is meant for this name."""
-        wanted = (name, f"*.{name.partition('.')[2]}")
-        return any(each in certificate.names for certificate in (self._default, *self._by_name) for each in wanted)
+        names = (name, f"*.{name.partition('.')[2]}")
+        return any(set(names) & {*certificate.names} for certificate in (self._default, *self._by_name))
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         certificate = self._certificate_for(name or "")
@@ -223,9 +223,9 @@ class ServingTls:
     def _certificate_for(self, name: str) -> ServedCertificate:
         """A name goes before a pattern, whose star stands for one part of the name."""
         pattern = f"*.{name.partition('.')[2]}"
-        for wanted in (name, pattern):
+        for served_name in (name, pattern):
             for certificate in self._by_name:
-                if wanted in certificate.names:
+                if served_name in certificate.names:
                     return certificate
         return self._default
 

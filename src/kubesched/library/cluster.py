@@ -101,12 +101,12 @@ class Cluster:
     @classmethod
     def _read(cls, live: LiveCluster, scheduler: SchedulerOptions) -> Cluster:
         try:
-            found = live.configuration() if not scheduler.get("config") else None
-            settings = settings_of(scheduler, found, live.version)
+            configuration = live.configuration() if not scheduler.get("config") else None
+            settings = settings_of(scheduler, configuration, live.version)
             reading = live.read(workloads=True, custom=_custom(settings, scheduler))
         finally:
             live.close()
-        return cls._of(tuple(reading.records()), settings, scheduler, reading, found)
+        return cls._of(tuple(reading.records()), settings, scheduler, reading, configuration)
 
     @classmethod
     def from_snapshot(cls, file: str | Path, **scheduler: Unpack[SchedulerOptions]) -> Cluster:
@@ -114,18 +114,18 @@ class Cluster:
         opened = open_snapshot(str(file))
         if opened is None:
             raise UserError(f"{file}: expected a snapshot")
-        found = opened.configuration()
-        settings = settings_of(scheduler, found, opened.version)
+        configuration = opened.configuration()
+        settings = settings_of(scheduler, configuration, opened.version)
         reading = opened.read(workloads=True, custom=_custom(settings, scheduler))
-        return cls._of(tuple(reading.records()), settings, scheduler, reading, found)
+        return cls._of(tuple(reading.records()), settings, scheduler, reading, configuration)
 
     @classmethod
     def from_files(cls, *files: str | Path, **scheduler: Unpack[SchedulerOptions]) -> Cluster:
         """Manifests: files and directories, as people write them or as kubectl prints them. Raises UserError."""
         settings = settings_of(scheduler)
-        found = load([str(file) for file in files], workloads=True, custom=_custom(settings, scheduler))
-        cluster = cls._of(found.objects, settings, scheduler)
-        cluster.notes += found.warnings
+        manifests = load([str(file) for file in files], workloads=True, custom=_custom(settings, scheduler))
+        cluster = cls._of(manifests.objects, settings, scheduler)
+        cluster.notes += manifests.warnings
         return cluster
 
     @classmethod
@@ -135,17 +135,17 @@ class Cluster:
         settings: SchedulerConfiguration,
         scheduler: SchedulerOptions,
         reading: ClusterReading | None = None,
-        found: FoundConfiguration | None = None,
+        configuration: FoundConfiguration | None = None,
     ) -> Cluster:
-        made = cls.__new__(cls)
-        made._set(objects, settings, scheduler)
+        cluster = cls.__new__(cls)
+        cluster._set(objects, settings, scheduler)
         if reading is not None:
-            made._reading = reading
-            made.notes = tuple(map(str, reading.unreadable))
-        if found is not None:
-            said = found.origin if found.text else f"the defaults ({found.origin})"
-            made.notes += (f"scheduler configuration: {said}",)
-        return made
+            cluster._reading = reading
+            cluster.notes = tuple(map(str, reading.unreadable))
+        if configuration is not None:
+            origin = configuration.origin if configuration.text else f"the defaults ({configuration.origin})"
+            cluster.notes += (f"scheduler configuration: {origin}",)
+        return cluster
 
     def _set(
         self, objects: tuple[KubeObject, ...], settings: SchedulerConfiguration, scheduler: SchedulerOptions
@@ -189,8 +189,8 @@ class Cluster:
         """Why a pod goes where it goes, or nowhere, and what would help. A pod that runs is explained as if it were
         pending; of a workload its next pod is. Raises UserError."""
         with Trial(self._model) as trial:
-            asked = self._pod(pod, trial)
-            return ExplanationResult(explain(self._model, trial.with_claims(asked), with_remedies=remedies))
+            subject = self._pod(pod, trial)
+            return ExplanationResult(explain(self._model, trial.with_claims(subject), with_remedies=remedies))
 
     def pending(self, *, remedies: bool = True) -> PendingResult:
         """All pods that have no node: who would find one now, what the others wait for, in groups, and what helps."""
@@ -199,8 +199,8 @@ class Cluster:
     def place(self, pods: Iterable[PodLike] | None = None) -> PlacementResult:
         """Where these pods would go, one after another; all pending ones if none are given. Raises UserError."""
         with Trial(self._model) as trial:
-            asked = self._model.pending() if pods is None else [self._pod(pod, trial) for pod in pods]
-            placed, unplaced = by_outcome(trial.place(pod) for pod in asked)
+            subjects = self._model.pending() if pods is None else [self._pod(pod, trial) for pod in pods]
+            placed, unplaced = by_outcome(trial.place(pod) for pod in subjects)
             return PlacementResult(PlacementReport(self.state.nodes.live_count, self._seed, placed, unplaced))
 
     def capacity(self, pod: PodLike, *, most: int = MOST_COPIES) -> CapacityResult:
@@ -228,17 +228,18 @@ class Cluster:
         `add` is `3:like=node-7` or `3:file=node.yaml`, `scale` is `{"deployment/web": 10}`, `apply` names manifests,
         `anew` places all pods anew on both sides, `config` is the scheduler's configuration then. Raises UserError.
         """
-        asked: list[Edit] = [RescheduleAll()] if anew else []
-        asked += [read_applied(str(file), self.objects) for file in _listed(apply)]
-        asked += [read_scale(f"{target}={count}") for target, count in (scale or {}).items()]
-        asked += [read_added(str(text)) for text in _listed(add)]
-        asked += [FailNodes(tuple(map(str, _listed(lose))))] if lose else []
-        asked += [RemoveNodes(tuple(map(str, _listed(gone))))] if gone else []
-        asked += [DrainNodes(tuple(map(str, _listed(drain))))] if drain else []
-        asked += [UseConfiguration(self._settings(config))] if config else []
-        asked += [UpgradeNodes(tuple(map(str, _listed(upgrade))))] if upgrade else []
-        found = what_if(self.objects, self.configuration, [*asked, *edits], seed=self._seed, plugins=self._plugins)
-        return WhatIfResult(found.difference)
+        requested: list[Edit] = [RescheduleAll()] if anew else []
+        requested += [read_applied(str(file), self.objects) for file in _listed(apply)]
+        requested += [read_scale(f"{target}={count}") for target, count in (scale or {}).items()]
+        requested += [read_added(str(text)) for text in _listed(add)]
+        requested += [FailNodes(tuple(map(str, _listed(lose))))] if lose else []
+        requested += [RemoveNodes(tuple(map(str, _listed(gone))))] if gone else []
+        requested += [DrainNodes(tuple(map(str, _listed(drain))))] if drain else []
+        requested += [UseConfiguration(self._settings(config))] if config else []
+        requested += [UpgradeNodes(tuple(map(str, _listed(upgrade))))] if upgrade else []
+        requested += edits
+        outcome = what_if(self.objects, self.configuration, requested, seed=self._seed, plugins=self._plugins)
+        return WhatIfResult(outcome.difference)
 
     def plan(
         self,
@@ -263,16 +264,16 @@ class Cluster:
         (`save` percent; `replace` nodes, too), `pool` (the cheapest nodes to buy) or `queue`; `prices` names files.
         Raises UserError.
         """
-        asked = {"goal": goal, "target": target, "nodes": nodes, "pool": pool, "selector": selector, "domain": domain}
-        asked |= {"maxMoves": max_moves, "save": save, "replace": replace, "deleteEmptydirData": delete_emptydir_data}
+        fields = {"goal": goal, "target": target, "nodes": nodes, "pool": pool, "selector": selector, "domain": domain}
+        fields |= {"maxMoves": max_moves, "save": save, "replace": replace, "deleteEmptydirData": delete_emptydir_data}
         try:
-            question = msgspec.convert({**asked, "exempt": [*map(str, _listed(exempt))]}, PlanQuestion)
+            question = msgspec.convert({**fields, "exempt": [*map(str, _listed(exempt))]}, PlanQuestion)
         except msgspec.ValidationError as error:
             raise UserError(f"plan: {error}") from None
         listed = read_prices(map(str, _listed(prices))) if prices else None
         copy, search = self._model.copy(self.objects), PlanSearch(effort=question.effort, seed=self._seed)
-        found = plan_for(copy, question, search, prices=listed, observed_at=self._read_at)
-        return PlanResult(found, self._model)
+        plan = plan_for(copy, question, search, prices=listed, observed_at=self._read_at)
+        return PlanResult(plan, self._model)
 
     def simulate(self, *, config: str | Path = "", seed: int | None = None) -> SimulationResult:
         """All pods and workloads in virtual time, to the end, with preemption. Raises UserError."""
@@ -282,8 +283,8 @@ class Cluster:
 
     def compare(self, configs: Mapping[str, str | Path]) -> ComparisonResult:
         """The same under several configurations, by name: `{"packed": Path("packed.yaml"), "default": ""}`."""
-        settings = [self._settings(each) if each else self.configuration for each in configs.values()]
-        reports = [self._simulated(each, self._seed) for each in settings]
+        settings = [self._settings(config) if config else self.configuration for config in configs.values()]
+        reports = [self._simulated(config, self._seed) for config in settings]
         return ComparisonResult(compare(list(configs), reports), reports, self._seed)
 
     def compare_releases(self, before: str = "", after: str = NEWEST.name) -> ReleaseComparisonResult:
@@ -293,8 +294,8 @@ class Cluster:
         Raises UserError.
         """
         releases = ReleaseQuestion(before, after).releases(self.configuration.features.release)
-        found = compare_settings(self.objects, self.configuration, *releases, plugins=self._plugins)
-        return ReleaseComparisonResult(found)
+        comparison = compare_settings(self.objects, self.configuration, *releases, plugins=self._plugins)
+        return ReleaseComparisonResult(comparison)
 
     def _settings(self, config: str | Path) -> SchedulerConfiguration:
         return settings_of({"config": config, "release": self.configuration.features.release.name})
@@ -354,8 +355,8 @@ def _custom(settings: SchedulerConfiguration, scheduler: SchedulerOptions) -> fr
     return custom_resources(plugin for profile in profiles.values() for plugin in profile.plugins.values())
 
 
-def _listed(given: str | Path | Sequence[str] | Sequence[str | Path]) -> Sequence[str | Path]:
-    return [given] if isinstance(given, str | Path) else given
+def _listed(values: str | Path | Sequence[str] | Sequence[str | Path]) -> Sequence[str | Path]:
+    return [values] if isinstance(values, str | Path) else values
 
 
 def built_pod(pod: Pod | PodBuilder) -> Pod:

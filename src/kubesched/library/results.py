@@ -56,11 +56,11 @@ class Result:
 
         UserError if there is no such table, or neither library.
         """
-        known = self.tables()
-        table = table or next(iter(known))
-        if table not in known:
-            raise UserError(f"there is no table {table!r}; there are {', '.join(known)}")
-        rows, columns = known[table], COLUMNS[table]
+        tables = self.tables()
+        table = table or next(iter(tables))
+        if table not in tables:
+            raise UserError(f"there is no table {table!r}; there are {', '.join(tables)}")
+        rows, columns = tables[table], COLUMNS[table]
         chosen = library or next(filter(find_spec, FRAME_LIBRARIES), "")
         if chosen not in FRAME_LIBRARIES:
             raise UserError(f"a frame needs {' or '.join(FRAME_LIBRARIES)}: {chosen or 'neither is installed'}")
@@ -80,8 +80,8 @@ class Result:
 class AnswerResult(Result, Generic[A]):
     """A result that is made of one answer about the objects of a cluster."""
 
-    def __init__(self, found: A) -> None:
-        self.answer = found
+    def __init__(self, answer: A) -> None:
+        self.answer = answer
 
     def to_dict(self) -> dict[str, Any]:
         return answer(self.answer, Skipped({}))
@@ -148,10 +148,11 @@ class ExplanationResult(Result):
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         totals = {score.node: score.total for score in self.scores}
-        said = (
-            (each, (each.refusal.plugin, each.refusal.text) if each.refusal else ("", "")) for each in self.verdicts
-        )
-        return {"nodes": [(each.node, each.fits, *refusal, totals.get(each.node)) for each, refusal in said]}
+        rows = []
+        for verdict in self.verdicts:
+            refusal = (verdict.refusal.plugin, verdict.refusal.text) if verdict.refusal else ("", "")
+            rows.append((verdict.node, verdict.fits, *refusal, totals.get(verdict.node)))
+        return {"nodes": rows}
 
     def page(self) -> str:
         return pages.explanation_page([ExplainedPod(self.explanation, self.findings)])
@@ -167,7 +168,7 @@ class PendingResult(AnswerResult[PendingPods]):
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         waiting = [(pod, group.why, group.message, "") for group in self.answer.groups for pod in group.pods]
-        return {"pending": [*waiting, *((each.pod, "", "", each.node) for each in self.answer.placed)]}
+        return {"pending": [*waiting, *((placed.pod, "", "", placed.node) for placed in self.answer.placed)]}
 
     def page(self) -> str:
         return pages.pending_page(self.answer)
@@ -179,17 +180,17 @@ class PlacementResult(AnswerResult[PlacementReport]):
     @property
     def nodes(self) -> dict[str, str]:
         """The node of each pod that found one."""
-        return {each.pod: each.node for each in self.answer.placed}
+        return {placed.pod: placed.node for placed in self.answer.placed}
 
     @property
     def waiting(self) -> dict[str, str]:
         """Why each of the others waits, in the words of its condition."""
-        return {each.pod: each.message for each in self.answer.unplaced}
+        return {unplaced.pod: unplaced.message for unplaced in self.answer.unplaced}
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
-        found = self.answer
-        placed = [(each.pod, each.priority, each.node, each.score, each.feasible, "") for each in found.placed]
-        return {"pods": [*placed, *((each.pod, each.priority, "", None, 0, each.message) for each in found.unplaced)]}
+        placed = [(pod.pod, pod.priority, pod.node, pod.score, pod.feasible, "") for pod in self.answer.placed]
+        unplaced = [(pod.pod, pod.priority, "", None, 0, pod.message) for pod in self.answer.unplaced]
+        return {"pods": [*placed, *unplaced]}
 
     def page(self) -> str:
         return pages.placement_page(self.answer)
@@ -230,38 +231,32 @@ class WhatIfResult(AnswerResult[WhatIfAnswer]):
         return self.answer.is_nothing
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
-        found = self.answer
+        answer = self.answer
         rows: list[tuple[Any, ...]] = []
-        for change, moves in (("moved", found.moved), ("placed", found.placed)):
-            rows += [(each.pod, change, each.from_node, each.to_node, "") for each in moves]
-        rows += [(each.pod, "waits", each.from_node, "", each.reason) for each in found.waiting]
-        return {"changes": [*rows, *((pod, "gone", "", "", "") for pod in found.gone)]}
+        for change, moves in (("moved", answer.moved), ("placed", answer.placed)):
+            rows += [(move.pod, change, move.from_node, move.to_node, "") for move in moves]
+        rows += [(pod.pod, "waits", pod.from_node, "", pod.reason) for pod in answer.waiting]
+        return {"changes": [*rows, *((pod, "gone", "", "", "") for pod in answer.gone)]}
 
     def page(self) -> str:
         return pages.what_if_page(self.answer)
 
 
-class ReleaseComparisonResult(Result):
+class ReleaseComparisonResult(AnswerResult[ReleaseComparison]):
     """What an upgrade to another release of Kubernetes would change."""
-
-    def __init__(self, found: ReleaseComparison) -> None:
-        self.answer = found
 
     @property
     def is_nothing(self) -> bool:
         """Whether no pod is treated otherwise."""
         return not self.answer.groups
 
-    def to_dict(self) -> dict[str, Any]:
-        return answer(self.answer, Skipped({}))
-
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         rows: list[tuple[Any, ...]] = []
         for group in self.answer.groups:
             causes = ", ".join(cause.name for cause in group.causes)
             for change in group.changes:
-                said = (change.kind.value, change.is_placed, change.before.words, change.after.words, causes)
-                rows += [(pod, *said) for pod in change.pods]
+                cells = (change.kind.value, change.is_placed, change.before.words, change.after.words, causes)
+                rows += [(pod, *cells) for pod in change.pods]
         return {"releases": rows}
 
     def page(self) -> str:
@@ -289,10 +284,10 @@ class PlanResult(Result):
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         plan, steps = self.plan, list[tuple[Any, ...]]()
-        steps += [(each.wave, each.pod, "moved", each.from_node, each.to_node) for each in plan.moves]
-        steps += [(each.wave, each.pod, "placed", "", each.node) for each in plan.placements]
+        steps += [(step.wave, step.pod, "moved", step.from_node, step.to_node) for step in plan.moves]
+        steps += [(step.wave, step.pod, "placed", "", step.node) for step in plan.placements]
         steps += [(None, pod, "waits", "", "") for pod in plan.waiting]
-        nodes = [(each.name, each.fate.value, each.type, each.count, each.price) for each in plan.nodes]
+        nodes = [(step.name, step.fate.value, step.type, step.count, step.price) for step in plan.nodes]
         return {"steps": steps, "nodes_planned": nodes}
 
     def page(self) -> str:
@@ -317,9 +312,9 @@ class SimulationResult(Result):
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
         stories = [tuple(getattr(story, name) for name in COLUMNS["stories"]) for story in self.report.pods]
         timeline = [
-            (each.time, each.running, each.pending, each.placed, resource, share)
-            for each in self.report.timeline
-            for resource, share in each.resources.items()
+            (moment.time, moment.running, moment.pending, moment.placed, resource, share)
+            for moment in self.report.timeline
+            for resource, share in moment.resources.items()
         ]
         return {"stories": stories, "timeline": timeline}
 
@@ -330,9 +325,9 @@ class SimulationResult(Result):
 class ComparisonResult(AnswerResult[Comparison]):
     """The same cluster under several configurations of the scheduler."""
 
-    def __init__(self, found: Comparison, reports: Sequence[SimulationReport], seed: int) -> None:
-        super().__init__(found)
-        self.simulations = {name: SimulationResult(report, name) for name, report in zip(found.policies, reports)}
+    def __init__(self, comparison: Comparison, reports: Sequence[SimulationReport], seed: int) -> None:
+        super().__init__(comparison)
+        self.simulations = {name: SimulationResult(report, name) for name, report in zip(comparison.policies, reports)}
         self._seed = seed
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:

@@ -40,21 +40,21 @@ def registry_of(options: SchedulerOptions) -> Registry:
 
 
 def settings_of(
-    options: SchedulerOptions, found: FoundConfiguration | None = None, version: str = ""
+    options: SchedulerOptions, configured: FoundConfiguration | None = None, version: str = ""
 ) -> SchedulerConfiguration:
     """The configuration that is given, else that of the scheduler in charge as far as it was found, else the default
     with these plugins and their args; `version` is that of the cluster. Raises UserError."""
-    features, given = _features(options, version), options.get("config", "")
-    if isinstance(given, Path):
+    features, config = _features(options, version), options.get("config", "")
+    if isinstance(config, Path):
         try:
-            return configuration.load(given.read_text(encoding="utf-8"), source=str(given), features=features)
+            return configuration.load(config.read_text(encoding="utf-8"), source=str(config), features=features)
         except OSError as error:
-            raise UserError(f"{given}: {error.strerror}") from None
-    if given:
-        return configuration.load(given, features=features)
+            raise UserError(f"{config}: {error.strerror}") from None
+    if config:
+        return configuration.load(config, features=features)
     added, args = tuple(options.get("plugins", ())), options.get("args") or {}
-    if found is not None and found.text and not added and not args:
-        return configuration.load(found.text, source=found.origin, features=features)
+    if configured is not None and configured.text and not added and not args:
+        return configuration.load(configured.text, source=configured.origin, features=features)
     return configuration.from_plain(_enabling(added, args), features=features)
 
 
@@ -75,7 +75,7 @@ def _enabling(plugins: Iterable[type[Plugin]], args: Mapping[str, Any]) -> dict[
     enabled = [{"name": plugin.name} for plugin in plugins]
     profile = {
         "plugins": {"multiPoint": {"enabled": enabled}},
-        "pluginConfig": [{"name": name, "args": given} for name, given in args.items()],
+        "pluginConfig": [{"name": name, "args": arguments} for name, arguments in args.items()],
     }
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

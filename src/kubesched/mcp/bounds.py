@@ -28,9 +28,9 @@ def limit_size(document: dict[str, Any], largest: int = LARGEST) -> dict[str, An
 def _cut(value: Any, most: int, path: str, left_out: dict[str, int]) -> Any:
     match value:
         case dict():
-            return {key: _cut_items(each, most, f"{path}.{key}".lstrip("."), left_out) for key, each in value.items()}
+            return {key: _cut_items(item, most, f"{path}.{key}".lstrip("."), left_out) for key, item in value.items()}
         case list():
-            return [_cut_items(each, most, path, left_out) for each in value]
+            return [_cut_items(item, most, path, left_out) for item in value]
     return value
 
 

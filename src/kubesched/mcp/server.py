@@ -55,10 +55,10 @@ def mcp_server(service: QueryService, timeout: float) -> Server[Any]:
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            words, document = await call(params.name, params.arguments or {}, service, timeout)
+            summary, document = await call(params.name, params.arguments or {}, service, timeout)
         except ToolError as error:
             return types.CallToolResult(content=[types.TextContent(text="\n".join(error.lines))], is_error=True)
-        return types.CallToolResult(content=[types.TextContent(text=words)], structured_content=document)
+        return types.CallToolResult(content=[types.TextContent(text=summary)], structured_content=document)
 
     async def list_prompts(context: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         pod = types.PromptArgument(name="pod", description="namespace/name of one pod; all pending ones if not given")

@@ -78,10 +78,10 @@ class Tool:
 
 async def _pending(question: PendingQuestion, service: QueryService) -> dict[str, Any]:
     age = service.age()
-    found = await service.ask_copy(
+    pending = await service.ask_copy(
         lambda cluster: pending_pods(cluster, with_remedies=question.remedies, most=question.most)
     )
-    return {**answer(found, Skipped({})), "cluster": plain(age)}
+    return {**answer(pending, Skipped({})), "cluster": plain(age)}
 
 
 async def _snapshot(question: SnapshotQuestion, service: QueryService) -> dict[str, Any]:
@@ -119,7 +119,7 @@ async def call(
         async with asyncio.timeout(timeout):
             if isinstance(service.feed, Following):
                 await service.feed.wait_synced()
-            found = await tool.ask(question, service)
+            result = await tool.ask(question, service)
     except TimeoutError:
         raise ToolError(f"{name}: took longer than {timeout:g} s") from None
     except msgspec.ValidationError as error:
@@ -128,4 +128,4 @@ async def call(
         raise ToolError(*(f"{name}: {line}" for line in error.lines)) from None
     except PluginError as error:
         raise ToolError(f"{name}: {error}") from None
-    return in_words(found), limit_size(found)
+    return in_words(result), limit_size(result)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -54,8 +55,9 @@ class ReplayError(UserError):
     """Not a recording that can be replayed."""
 
 
-class ReplayDifference(NamedTuple):
-    """A step at which the replay went another way."""
+@dataclass(frozen=True, slots=True)
+class ReplayDifference:
+    """Where a replay went another way than its recording."""
 
     line: int
     time: float

@@ -69,8 +69,8 @@ async def answer_to(question: QuestionRequest, service: QueryService) -> dict[st
         outcome, age = await service.what_if(question)
         document = answer(outcome.difference, Skipped({}))
     elif isinstance(question, ReleaseQuestion):
-        found, age = await compare_now(question, service)
-        document = answer(found, Skipped({}))
+        comparison, age = await compare_now(question, service)
+        document = answer(comparison, Skipped({}))
     elif isinstance(question, PlanQuestion):
         age = service.age()
         document = await plan_now(question, service, lambda plan, _: record("Plan", plan))
@@ -111,11 +111,11 @@ def _explain(question: ExplainQuestion, service: QueryService, trial: Trial, che
         return False
 
     pod = trial.with_claims(service.objects.pod(question.pod, "pod", trial))
-    found = explain(trial.cluster, pod, with_remedies=question.remedies, out_of_time=is_out_of_time)
-    explanation = found.explanation
+    explained = explain(trial.cluster, pod, with_remedies=question.remedies, out_of_time=is_out_of_time)
+    explanation = explained.explanation
     if not question.nodes:
         explanation = replace(explanation, verdicts=(), scores=explanation.scores[:_BEST])
-    return answer(explanation, found.findings, Skipped({}))
+    return answer(explanation, explained.findings, Skipped({}))
 
 
 def _capacity(question: CapacityQuestion, service: QueryService, trial: Trial, check_time: CheckTime) -> dict[str, Any]:
@@ -166,8 +166,8 @@ _JSON = "application/json"
 @cache
 def described() -> dict[str, Any]:
     """The whole document."""
-    asked = [each.question for each in QUESTIONS.values()]
-    _, components = msgspec.json.schema_components(asked, ref_template="#/components/schemas/{name}")
+    types = [each.question for each in QUESTIONS.values()]
+    _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     for schema in components.values():
         name_pods(schema)
     components |= {each.answer: _answer(each.answer) for each in QUESTIONS.values()}
@@ -223,14 +223,14 @@ def _error() -> dict[str, Any]:
     }
 
 
-def _operation(path: str, asked: QuestionPath) -> dict[str, Any]:
-    text = (asked.question.__doc__ or "").partition("\n")[0]
+def _operation(path: str, question_path: QuestionPath) -> dict[str, Any]:
+    text = (question_path.question.__doc__ or "").partition("\n")[0]
     return {
         "operationId": path.rpartition("/")[2],
         "summary": text,
-        "requestBody": {"required": True, "content": _content(asked.question.__name__)},
+        "requestBody": {"required": True, "content": _content(question_path.question.__name__)},
         "responses": {
-            "200": {"description": "The answer.", "content": _content(asked.answer)},
+            "200": {"description": "The answer.", "content": _content(question_path.answer)},
             **{str(code): {"description": why, "content": _content("Error")} for code, why in _REFUSALS.items()},
         },
     }

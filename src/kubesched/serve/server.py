@@ -86,8 +86,8 @@ class QuestionServer:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/openapi.json", self._openapi)
-        for path, asked in QUESTIONS.items():
-            app.router.add_post(path, self._answering(asked.question))
+        for path, question_path in QUESTIONS.items():
+            app.router.add_post(path, self._answering(question_path.question))
         return app
 
     async def _healthz(self, request: web.Request) -> web.Response:

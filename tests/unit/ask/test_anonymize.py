@@ -16,8 +16,8 @@ from kubesched.api.pod import EphemeralSource, Volume
 from kubesched.api.release import NEWEST
 from kubesched.api.storage import CSIDriver, PersistentVolumeClaim
 from kubesched.ask.sources.anonymize import Anonymizer, UnknownFieldError, anonymize_cluster, rules_of
-from kubesched.ask.sources.reading import CONSEQUENCES, ClusterReading, FoundConfiguration
 from kubesched.ask.sources.pseudonyms import Pseudonyms
+from kubesched.ask.sources.reading import CONSEQUENCES, ClusterReading, FoundConfiguration
 from kubesched.config.args import ARGS
 from kubesched.simulate.kinds import WORKLOADS, StatefulSet, kinds_read
 from kubesched.testing import make_node, make_pod

@@ -12,6 +12,7 @@ from kubesched.api.pod import Pod
 from kubesched.ask.edits import FailNodes
 from kubesched.ask.explain.explanation import explain_pod
 from kubesched.ask.hypothetical import apply_hypothetical
+from kubesched.ask.output import first_of
 from kubesched.ask.placement_tests.case import AtMost, Expectation, Labels, SpreadOver
 from kubesched.ask.what_if.answer import ClusterOutcome, outcome
 from kubesched.config import SchedulerConfiguration
@@ -109,7 +110,7 @@ class _Checker:
         """`about` is the pod whose decision is explained, if the check does not hold."""
         lines = tuple(problems)
         explanation = _explain(self._cluster.model(), self._pods[about][0]) if lines and about is not None else ()
-        return Check(f"{self._subject} {what}", not lines, _shorten(lines), explanation)
+        return Check(f"{self._subject} {what}", not lines, tuple(first_of(lines, _NAMED)), explanation)
 
     def _unplaced(self) -> dict[str, str]:
         return {
@@ -237,10 +238,6 @@ def _labels(labels: Mapping[str, str | None]) -> str:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{domain} {count}" for domain, count in sorted(counts.items()))
-
-
-def _shorten(lines: tuple[str, ...]) -> tuple[str, ...]:
-    return lines if len(lines) <= _NAMED + 1 else (*lines[:_NAMED], f"and {len(lines) - _NAMED} more")
 
 
 def _explain(cluster: ClusterModel, pod: Pod) -> tuple[str, ...]:
