@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,11 +38,9 @@ class ShadowReport:
 def report_of(ledger: ShadowLedger) -> ShadowReport:
     counts = ledger.counts
     pods, agreed = sum(counts.values()), sum(counts.get(judgement, 0) for judgement in AGREEING)
-    days: dict[str, Counts] = {}
+    days: dict[str, Counter[str]] = {}
     for hour, counts_of_hour in sorted(ledger.hours.items(), key=lambda item: int(item[0])):
-        of_day = days.setdefault(_at(float(hour))[:10], {})
-        for judgement, count in counts_of_hour.items():
-            of_day[judgement] = of_day.get(judgement, 0) + count
+        days.setdefault(_at(float(hour))[:10], Counter()).update(counts_of_hour)
     return ShadowReport(
         _at(ledger.since),
         _at(ledger.until),
@@ -51,7 +50,7 @@ def report_of(ledger: ShadowLedger) -> ShadowReport:
         _differing(ledger.causes),
         _differing(ledger.plugins),
         _differing(ledger.workloads),
-        days,
+        dict(days),
         tuple(map(msgspec.to_builtins, reversed(ledger.examples))),
     )
 

@@ -22,7 +22,7 @@ from kubesched.cli.cluster_source import ClusterSource
 from kubesched.cli.grid import Grid
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, paragraph, print_plain, print_rows, print_skipped
 from kubesched.config import Features
-from kubesched.simulate.placement import PlacementReport, PodPlacement, UnplacedPod
+from kubesched.simulate.placement import PlacementReport, UnplacedPod
 from kubesched.simulate.placement import place as place_all
 
 MOST_ROWS = 40
@@ -86,18 +86,10 @@ def _print_placed(out: Console, report: PlacementReport, most: int) -> None:
     rows = Grid(("Placed", "Priority", "Node", "Score", "Nodes that fit"), right=(1, 3))
     for placed in report.placed[:most]:
         node = Text(placed.node, style=GOOD)
-        rows.add(placed.pod, str(placed.priority), node, _score(placed), _choice(placed, report))
+        score = str(placed.score) if placed.feasible > 1 else "-"  # a single node that fits needs no score
+        drawn = f", drawn among {placed.ties} equals" if placed.ties > 1 else ""
+        rows.add(placed.pod, str(placed.priority), node, score, f"{placed.feasible} of {report.nodes}{drawn}")
     print_rows(out, rows, len(report.placed) - most)
-
-
-def _score(placed: PodPlacement) -> str:
-    """A pod with a single choice is placed without asking for scores."""
-    return str(placed.score) if placed.feasible > 1 else "-"
-
-
-def _choice(placed: PodPlacement, report: PlacementReport) -> str:
-    drawn = f", drawn among {placed.ties} equals" if placed.ties > 1 else ""
-    return f"{placed.feasible} of {report.nodes}{drawn}"
 
 
 def _print_unplaced(out: Console, unplaced: tuple[UnplacedPod, ...], most: int) -> None:

@@ -48,8 +48,8 @@ def answer_releases(
     if releases[0] == releases[1]:
         refuse([f"expected two different releases, got {releases[0].name} twice"])
     with located("--feature-gates"):
-        given = gate_settings(MULTIMAP.parse(",".join(gates)))
-        (before, refused_before), (after, refused_after) = (_features(given, release) for release in releases)
+        gate_values = gate_settings(MULTIMAP.parse(",".join(gates)))
+        (before, refused_before), (after, refused_after) = (_features(gate_values, release) for release in releases)
     origin, text = written_config(source, config_file)
 
     def load(features: Features) -> SchedulerConfiguration:
@@ -65,7 +65,7 @@ def answer_releases(
     with plugin_errors_reported(), progress_bar("Deciding") as progress:
         refused = (*refused_before, *refused_after)
         comparison = compare_releases(
-            manifests.objects, load, before, after, gates=given, refused=refused, progress=progress
+            manifests.objects, load, before, after, gates=gate_values, refused=refused, progress=progress
         )
     match output:
         case "json" | "yaml":

@@ -14,7 +14,7 @@ from rich.text import Text
 from kubesched.ask.answers import answer
 from kubesched.ask.output import counted
 from kubesched.ask.placement_tests.case import read_cases
-from kubesched.ask.placement_tests.running import CaseResult, TestResults, first_case, junit, results, run_case
+from kubesched.ask.placement_tests.running import CaseResult, first_case, junit, results, run_case
 from kubesched.cli.cluster_options import (
     TEXT,
     config_option,
@@ -69,7 +69,9 @@ def test(
     if junit_file is not None:
         _write(junit_file, junit(summary, seconds))
     if output == TEXT:
-        _print_summary(out, summary)
+        failed = (f"{summary.failed} failed", BAD if summary.failed else FAINT)
+        total = f"{counted(len(summary.cases), 'case')}: "
+        paragraph(out, Text.assemble(total, (f"{summary.passed} passed", GOOD), ", ", failed))
     else:
         print_plain(answer(summary), output)
     sys.exit(1 if summary.failed else 0)
@@ -91,13 +93,6 @@ def _print(out: Console, case: CaseResult) -> None:
 def _print_indented(out: Console, line: str, by: int, style: str = "") -> None:
     """What does not fit on the line goes on below its beginning."""
     paragraph(out, line, style, first=" " * by, rest=" " * by)
-
-
-def _print_summary(out: Console, summary: TestResults) -> None:
-    failed = (f"{summary.failed} failed", BAD if summary.failed else FAINT)
-    paragraph(
-        out, Text.assemble(f"{counted(len(summary.cases), 'case')}: ", (f"{summary.passed} passed", GOOD), ", ", failed)
-    )
 
 
 def _write_first_case(paths: Sequence[str], cluster: str, settings: SchedulerConfiguration) -> None:

@@ -331,13 +331,13 @@ class ComparisonResult(AnswerResult[Comparison]):
         self._seed = seed
 
     def _rows(self) -> dict[str, Iterable[tuple[Any, ...]]]:
-        found, figures = self.answer, list[tuple[Any, ...]]()
-        for policy, each in zip(found.policies, found.figures):
-            plain = {name: getattr(each, name) for name in each.__slots__ if name not in ("mean", "spread")}
-            plain |= {f"{resource} requested": share for resource, share in each.mean.items()}
-            plain |= {f"{resource} deviation": share for resource, share in each.spread.items()}
+        comparison, figures = self.answer, list[tuple[Any, ...]]()
+        for policy, results in zip(comparison.policies, comparison.figures):
+            plain = {name: getattr(results, name) for name in results.__slots__ if name not in ("mean", "spread")}
+            plain |= {f"{resource} requested": share for resource, share in results.mean.items()}
+            plain |= {f"{resource} deviation": share for resource, share in results.spread.items()}
             figures += [(policy, name, float(value)) for name, value in plain.items()]
-        pods = [(each.pod, *of) for each in found.differences for of in zip(found.policies, each.nodes)]
+        pods = [(pod.pod, *place) for pod in comparison.differences for place in zip(comparison.policies, pod.nodes)]
         return {"policies": figures, "differences": pods}
 
     def page(self) -> str:

@@ -14,13 +14,13 @@ _OF_A_RECORD = 20
 """A mapping that is longer is one of names: no record of an answer has as many fields."""
 
 
-def limit_size(document: dict[str, Any], largest: int = LARGEST) -> dict[str, Any]:
+def limit_size(document: dict[str, Any]) -> dict[str, Any]:
     """The document with lists and mappings short enough for all of it to fit; `truncated` counts what is gone."""
     cut, left_out = document, dict[str, int]()
     for most in _CAPS:
         left_out = {}
         cut = _cut(document, most, "", left_out)
-        if len(msgspec.json.encode(cut)) <= largest:
+        if len(msgspec.json.encode(cut)) <= LARGEST:
             break
     return {**cut, TRUNCATED: left_out} if left_out else cut
 

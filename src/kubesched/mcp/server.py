@@ -70,14 +70,11 @@ def mcp_server(service: QueryService, timeout: float) -> Server[Any]:
             raise ValueError(f"there is no prompt {params.name!r}; there is {PROMPT!r}")
         pod = (params.arguments or {}).get("pod", "")
         try:
-            found, _ = (
-                await call("explain", {"pod": pod}, service, timeout)
-                if pod
-                else await call("pending", {}, service, timeout)
-            )
+            tool, arguments = ("explain", {"pod": pod}) if pod else ("pending", {})
+            answer, _ = await call(tool, arguments, service, timeout)
         except ToolError as error:
-            found = "\n".join(error.lines)
-        text = _TASK.format(what=f"the pod {pod} is" if pod else "pods are", found=found)
+            answer = "\n".join(error.lines)
+        text = _TASK.format(what=f"the pod {pod} is" if pod else "pods are", found=answer)
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=types.TextContent(text=text))])
 
     return Server(

@@ -57,7 +57,7 @@ class Covered:
     """A way to place pods."""
 
     loads: tuple[NodeLoad, ...]
-    left: Int64
+    unplaced: Int64
     """How many pods of each kind are left out."""
     cost: float
     """Prices and penalties."""
@@ -65,7 +65,7 @@ class Covered:
     @property
     def placed(self) -> Int64:
         """How many pods of each kind the loads have."""
-        return sum((load.counts for load in self.loads), start=np.zeros_like(self.left))
+        return sum((load.counts for load in self.loads), start=np.zeros_like(self.unplaced))
 
 
 class Bins:
@@ -77,32 +77,32 @@ class Bins:
         self._most = most_per_node
         self._fits = fits
         self.class_of: Rows = np.zeros(0, dtype=np.intp)
-        self.left: Int64 = np.zeros((0, requests.shape[1]), dtype=np.int64)
+        self.room: Int64 = np.zeros((0, requests.shape[1]), dtype=np.int64)
         self.counts: Int64 = np.zeros((0, len(requests)), dtype=np.int64)
 
     def add(self, class_of: Rows, room: Int64, counts: Int64) -> None:
         """Nodes with their class, their whole room and what is on them already."""
         self.class_of = np.concatenate([self.class_of, class_of])
-        self.left = np.concatenate([self.left, room - counts @ self._requests])
+        self.room = np.concatenate([self.room, room - counts @ self._requests])
         self.counts = np.concatenate([self.counts, counts])
 
     def fill(self, kind: int, count: int, weights: Float, among: Bool | None = None) -> int:
         """Put so many pods of a kind where they leave least, by the weights of resources; how many found no room."""
-        if count <= 0 or not len(self.left):
+        if count <= 0 or not len(self.room):
             return count
         request = self._requests[kind]
         requested = request > 0
-        room = (self.left[:, requested] // request[requested]).min(axis=1, initial=count)
-        room = np.minimum(room, self._most[kind] - self.counts[:, kind])
-        room[~self._fits[kind, self.class_of]] = 0
+        most = (self.room[:, requested] // request[requested]).min(axis=1, initial=count)
+        most = np.minimum(most, self._most[kind] - self.counts[:, kind])
+        most[~self._fits[kind, self.class_of]] = 0
         if among is not None:
-            room[~among] = 0
-        open_bins = np.flatnonzero(room > 0)
+            most[~among] = 0
+        open_bins = np.flatnonzero(most > 0)
         if not len(open_bins):
             return count
-        tightest = open_bins[np.argsort(self.left[open_bins] @ weights, kind="stable")]
-        taken = np.minimum(room[tightest], np.maximum(count - (np.cumsum(room[tightest]) - room[tightest]), 0))
-        self.left[tightest] -= taken[:, None] * request
+        tightest = open_bins[np.argsort(self.room[open_bins] @ weights, kind="stable")]
+        taken = np.minimum(most[tightest], np.maximum(count - (np.cumsum(most[tightest]) - most[tightest]), 0))
+        self.room[tightest] -= taken[:, None] * request
         self.counts[tightest, kind] += taken
         return count - int(taken.sum())
 
@@ -114,9 +114,9 @@ def pods_of(covered: Covered, kinds: Sequence[PodKind]) -> Iterator[list[tuple[i
         yield [(k, next(pods[k])) for k in np.repeat(np.arange(len(kinds)), load.counts).tolist()]
 
 
-def cost_of(cover: Cover, loads: Iterable[NodeLoad], left: Int64) -> float:
+def cost_of(cover: Cover, loads: Iterable[NodeLoad], unplaced: Int64) -> float:
     """Prices of nodes and penalties of pods that are left out."""
-    return float(sum(cover.price[load.node_class] for load in loads) + left @ cover.penalty)
+    return float(sum(cover.price[load.node_class] for load in loads) + unplaced @ cover.penalty)
 
 
 def bins_of(cover: Cover, loads: Sequence[NodeLoad] = ()) -> Bins:
@@ -136,8 +136,8 @@ def covered_by(cover: Cover, bins: Bins) -> Covered:
     """What the bins hold."""
     used = np.flatnonzero(bins.counts.any(axis=1)).tolist()
     loads = tuple(NodeLoad(int(bins.class_of[i]), bins.counts[i].copy()) for i in used)
-    left = cover.demand - bins.counts.sum(axis=0)
-    return Covered(loads, left, cost_of(cover, loads, left))
+    unplaced = cover.demand - bins.counts.sum(axis=0)
+    return Covered(loads, unplaced, cost_of(cover, loads, unplaced))
 
 
 def fill_cover(cover: Cover, loads: Sequence[NodeLoad], weights: Float) -> Covered:

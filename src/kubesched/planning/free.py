@@ -43,12 +43,12 @@ class FreeGoal:
     domain: str = ""
     """The label whose values are domains: all nodes of one are emptied together."""
     most_moves: int | None = None
-    words: str = ""
+    selector_text: str = ""
     """The selector as it was given."""
 
     def __str__(self) -> str:
         noun = f"domain of {self.domain}" if self.domain else "node"
-        where = f" of pool {self.pool}" if self.pool else f" with {self.words}" if self.words else ""
+        where = f" of pool {self.pool}" if self.pool else f" with {self.selector_text}" if self.selector_text else ""
         most = f", with at most {counted(self.most_moves, 'move')}" if self.most_moves is not None else ""
         count = f"{self.count} {noun}s" if self.count > 1 and not self.domain else f"{self.count} {noun}"
         return f"free {count}{where}{most}"

@@ -71,7 +71,7 @@ def _domain(cluster: ClusterModel, kinds: Sequence[PodKind], gang: PodGroup) -> 
         limited = [replace(kind, fits=kind.fits & within) for kind in kinds]
         part = Problem(resources, tuple(limited), classes_of(limited, room, within))
         cover = Cover.of_queue(part, np.ones(len(kinds)))
-        fits = not fill_cover(cover, (), 1.0 / np.maximum(room.max(axis=0), 1)).left.any()
+        fits = not fill_cover(cover, (), 1.0 / np.maximum(room.max(axis=0), 1)).unplaced.any()
         spare = float((room[within] / np.maximum(room.max(axis=0), 1)).sum())
         if fits and (best is None or spare < best):
             best, rows = spare, within

@@ -54,7 +54,7 @@ class LevelPacker:
         """All at once, if all fit; else the highest priority first, and then what it leaves to the others."""
         everything = self._solve(self._problem.demand, self._values)
         priorities = sorted(set(self._priorities.tolist()), reverse=True)
-        if not everything.left.any() or len(priorities) <= 1:
+        if not everything.unplaced.any() or len(priorities) <= 1:
             return self._with_whole_gangs(everything, self._problem.demand)
         best = Covered((), np.zeros_like(self._problem.demand), 0.0)
         for i, priority in enumerate(priorities):
@@ -66,10 +66,10 @@ class LevelPacker:
         """The pods of one priority beside those before, of which none is driven out."""
         demand = np.where(now, self._problem.demand, before.placed)
         best = fill_cover(self._cover(demand), before.loads, self._weights)
-        if packs and best.left[now].any() and self._search.goes_on():
+        if packs and best.unplaced[now].any() and self._search.goes_on():
             earlier = _EARLIER * float(self._values.max(initial=1.0))
             anew = self._solve(demand, np.where(now, self._values, earlier))
-            if not anew.left[~now].any() and anew.left @ self._values < best.left @ self._values:
+            if not anew.unplaced[~now].any() and anew.unplaced @ self._values < best.unplaced @ self._values:
                 best = anew
         return self._with_whole_gangs(best, demand)
 
@@ -97,7 +97,7 @@ class LevelPacker:
         dropped: list[str] = []
         remaining = demand
         for i in range(_GANG_ROUNDS):
-            incomplete = {gang for gang in self._gangs[covered.left > 0] if gang}
+            incomplete = {gang for gang in self._gangs[covered.unplaced > 0] if gang}
             broken = sorted(incomplete, key=lambda gang: (self._share(covered, gang), gang))
             if not broken:
                 break
@@ -110,7 +110,7 @@ class LevelPacker:
         for gang in reversed(dropped):
             more = np.where(self._gangs == gang, demand, covered.placed)
             again = fill_cover(self._cover(more), covered.loads, self._weights)
-            if not again.left.any():
+            if not again.unplaced.any():
                 covered = again
         return Covered(covered.loads, demand - covered.placed, 0.0)
 
@@ -118,4 +118,4 @@ class LevelPacker:
         """How much of a gang is placed."""
         mine = self._gangs == gang
         placed = int(covered.placed[mine].sum())
-        return placed / max(1, placed + int(covered.left[mine].sum()))
+        return placed / max(1, placed + int(covered.unplaced[mine].sum()))

@@ -142,7 +142,7 @@ class Neighbourhoods:
         for by_worth in (False, True):
             search.dive(by_worth=by_worth)
             best = search.best
-            if best is not None and not best.left.any() and best.cost <= paid - 1e-6:
+            if best is not None and not best.unplaced.any() and best.cost <= paid - 1e-6:
                 return (kinds, _on_rows(best, class_of, now[kinds], began[kinds])), search.bound
         return None, search.bound
 

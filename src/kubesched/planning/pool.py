@@ -95,7 +95,7 @@ def first_fit_decreasing(market: Market, t: int) -> Bins | None:
             rooms = np.repeat(cover.room[t][None, :], more, axis=0)
             bins.add(np.full(more, t), rooms, np.zeros((more, len(demand)), dtype=np.int64))
             unplaced = bins.fill(k, unplaced, weights)
-    return bins if len(bins.left) <= cover.nodes[t] else None
+    return bins if len(bins.room) <= cover.nodes[t] else None
 
 
 def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, PlanBound, tuple[float, str] | None]:
@@ -111,7 +111,7 @@ def cheapest(market: Market, search: PlanSearch) -> tuple[Covered, PlanBound, tu
         if bins is not None:
             columns.add((t, counts.copy()) for counts in bins.counts)
             columns.keep(covered_by(market.cover, bins))
-            singles.append((len(bins.left) * instance_type.price, instance_type.name))
+            singles.append((len(bins.room) * instance_type.price, instance_type.name))
     columns.generate(_ROUNDS, gain=1e-4)
     columns.dive(by_worth=True, rounds=2)
     for by_worth, rounds in ((False, 2), (True, 6), (False, 6)):

@@ -166,18 +166,18 @@ _JSON = "application/json"
 @cache
 def described() -> dict[str, Any]:
     """The whole document."""
-    types = [each.question for each in QUESTIONS.values()]
+    types = [path.question for path in QUESTIONS.values()]
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     for schema in components.values():
         name_pods(schema)
-    components |= {each.answer: _answer(each.answer) for each in QUESTIONS.values()}
+    components |= {path.answer: _answer(path.answer) for path in QUESTIONS.values()}
     components["Error"] = _error()
     return {
         "openapi": "3.1.0",
         "info": {"title": "kubesched serve", "version": __version__, "description": "Questions about a cluster."},
         "security": [{"bearer": []}, {"certificate": []}],
-        "paths": {path: {"post": _operation(path, each)} for path, each in QUESTIONS.items()}
-        | {path: {"get": _probe(what)} for path, what in _PROBES.items()},
+        "paths": {path: {"post": _operation(path, question)} for path, question in QUESTIONS.items()}
+        | {path: {"get": _probe(summary)} for path, summary in _PROBES.items()},
         "components": {
             "schemas": components,
             "securitySchemes": {
@@ -236,9 +236,9 @@ def _operation(path: str, question_path: QuestionPath) -> dict[str, Any]:
     }
 
 
-def _probe(what: str) -> dict[str, Any]:
+def _probe(summary: str) -> dict[str, Any]:
     refused = {"description": "Not yet.", "content": _content("Error")}
-    return {"summary": what, "security": [], "responses": {"200": {"description": "ok"}, "503": refused}}
+    return {"summary": summary, "security": [], "responses": {"200": {"description": "ok"}, "503": refused}}
 
 
 def _content(name: str) -> dict[str, Any]:

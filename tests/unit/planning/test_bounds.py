@@ -155,7 +155,7 @@ def test_columns_pack_what_best_fit_leaves_out() -> None:
     search.generate()
     search.keep(fill_cover(cover, search.dive().loads, np.ones(2)))
     assert search.best is not None
-    assert not search.best.left.any()
+    assert not search.best.unplaced.any()
     assert search.bound <= search.best.cost
 
 
@@ -167,5 +167,5 @@ def test_bound_of_a_pool_without_limits_is_below_every_cover() -> None:
     search = ColumnSearch(cover)
     search.generate()
     found = search.dive()
-    assert not found.left.any()
+    assert not found.unplaced.any()
     assert 0 < search.bound <= found.cost <= 7.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -101,7 +102,7 @@ class Traits:
 
     def __init__(self, state: ClusterState, nodes: Sequence[str]) -> None:
         self._nodes: dict[str, Node] = {name: state.nodes.node(state.nodes.row_of[name]) for name in nodes}
-        self._sizes: dict[str, dict[str | None, int]] = {}
+        self._sizes: dict[str, Counter[str | None]] = {}
 
     @cached_property
     def _keys(self) -> list[str]:
@@ -113,7 +114,7 @@ class Traits:
                 if len(values_of_key) <= 50:
                     values_of_key.add(value)
         telling = [key for key in _GROUPING_LABELS if key in values]
-        others = sorted(key for key, found in values.items() if len(found) <= 50 and key not in _IGNORED_LABELS)
+        others = sorted(key for key in values if len(values[key]) <= 50 and key not in _IGNORED_LABELS)
         return [*telling, *(key for key in others if key not in telling)]
 
     def of(self, names: Sequence[str]) -> Trait | None:
@@ -124,21 +125,15 @@ class Traits:
             mine = self._counts(key, names)
             if None in mine or len(mine) > MOST_VALUES:
                 continue
-            if all(self._count(key).get(value) == count for value, count in mine.items()):
+            if key not in self._sizes:
+                self._sizes[key] = self._counts(key, self._nodes)
+            if all(self._sizes[key][value] == count for value, count in mine.items()):
                 return Trait(tuple(sorted(value for value in mine if value is not None)), key)
         return self._prefix(names)
 
-    def _count(self, key: str) -> Mapping[str | None, int]:
-        if key not in self._sizes:
-            self._sizes[key] = self._counts(key, list(self._nodes))
-        return self._sizes[key]
-
-    def _counts(self, key: str, names: Sequence[str]) -> dict[str | None, int]:
-        counts: dict[str | None, int] = {}
-        for name in names:
-            value = self._nodes[name].metadata.labels.get(key)
-            counts[value] = counts.get(value, 0) + 1
-        return counts
+    def _counts(self, key: str, names: Iterable[str]) -> Counter[str | None]:
+        """How many of these nodes have each value of a label."""
+        return Counter(self._nodes[name].metadata.labels.get(key) for name in names)
 
     def _prefix(self, names: Sequence[str]) -> Trait | None:
         first, last = min(names), max(names)

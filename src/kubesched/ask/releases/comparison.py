@@ -55,8 +55,8 @@ class ChangesByCause:
 
     @property
     def title(self) -> str:
-        words = "; ".join(cause.words for cause in self.causes) or "no single change could be found"
-        return f"Only several changes together: {words}" if self.only_together else words[:1].upper() + words[1:]
+        text = "; ".join(cause.words for cause in self.causes) or "no single change could be found"
+        return f"Only several changes together: {text}" if self.only_together else text[:1].upper() + text[1:]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kubesched.api.pod import Pod
@@ -46,16 +47,11 @@ class EvictionRules:
         self._budgets = BudgetTracker(budgets, cluster.pods.values()) if budgets else None
 
     def allow(self, victims: Sequence[Pod]) -> bool:
-        go_after = all(victim.priority <= self._pod.priority for victim in victims)
-        return go_after and self._budgets_allow(victims)
-
-    def _budgets_allow(self, victims: Sequence[Pod]) -> bool:
+        if any(victim.priority > self._pod.priority for victim in victims):
+            return False
         if self._budgets is None:
             return True
-        leaving: dict[str, int] = {}
-        for victim in victims:
-            for budget in self._budgets.guarding(victim):
-                leaving[budget.key] = leaving.get(budget.key, 0) + 1
+        leaving = Counter(budget.key for victim in victims for budget in self._budgets.guarding(victim))
         return all(count <= self._budgets.allowed(budget) for budget, count in leaving.items())
 
 

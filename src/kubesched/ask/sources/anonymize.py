@@ -46,22 +46,25 @@ def _kept(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
     return value
 
 
-def _name(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
-    return pseudonyms.name(value) if isinstance(value, str) else tuple(map(pseudonyms.name, value))
+def _one_or_several(pseudonym: Callable[[Pseudonyms, str], str]) -> Rule:
+    """For fields with a text, or with several."""
+
+    def rule(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
+        if isinstance(value, str):
+            return pseudonym(pseudonyms, value)
+        return tuple(pseudonym(pseudonyms, text) for text in value)
+
+    return rule
 
 
-def _key(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
-    return pseudonyms.key(value) if isinstance(value, str) else tuple(map(pseudonyms.key, value))
-
-
-def _request(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
-    return pseudonyms.request(value) if isinstance(value, str) else tuple(map(pseudonyms.request, value))
+_name, _key = _one_or_several(Pseudonyms.name), _one_or_several(Pseudonyms.key)
+_request, _resource = _one_or_several(Pseudonyms.request), _one_or_several(Pseudonyms.resource)
 
 
 def _resources(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
     if isinstance(value, dict):
         return {pseudonyms.resource(name): amount for name, amount in value.items()}
-    return pseudonyms.resource(value) if isinstance(value, str) else tuple(map(pseudonyms.resource, value))
+    return _resource(pseudonyms, value, record)
 
 
 def _labels(pseudonyms: Pseudonyms, value: Any, record: Any) -> Any:
