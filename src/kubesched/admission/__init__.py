@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from kubesched.admission import core, definitions, devices, jobs, limits, names, pods, policy, storage, workloads
-from kubesched.admission.reading import ensure_mapping, fresh_copy, metadata_of, value_at
+from kubesched.admission.reading import copy_field, ensure_mapping, fresh_copy, metadata_of, value_at
 from kubesched.admission.rules import Mistakes, Reader, Rules, check_metadata, check_metadata_update
 from kubesched.admission.schemas import decoding_error, field_mistakes
 from kubesched.api import kinds
@@ -23,12 +23,10 @@ __all__ = [
     "NEWER",
     "REVIEWS",
     "SERVED",
-    "Reader",
     "admit_create",
     "admit_update",
     "deletion_grace",
     "examine",
-    "is_graceful",
     "served_by",
 ]
 
@@ -43,11 +41,11 @@ _STABLE = tuple(
 )
 
 SERVED = (*_STABLE, kinds.POD_GROUPS, kinds.WORKLOADS)
-"""The resources that a sandbox stores out of the box: all that are stable, as with a server that is told nothing, and
-those by which pods are scheduled together."""
+"""The resources that a sandbox stores out of the box: the stable ones, which an API server serves by default, and those
+by which pods are scheduled together."""
 
 NEWER = (kinds.POD_GROUPS_BY_VERSION[0], kinds.WORKLOADS_BY_VERSION[0])
-"""What some of them look like in a newer version."""
+"""PodGroup and Workload in their newer version."""
 
 
 def served_by(release: Release) -> tuple[Resource, ...]:
@@ -107,14 +105,14 @@ _COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *definitions.
 """Kinds without rules of their own that count generations."""
 
 
-def _plain(resource: Resource) -> Rules:
-    # Roles and their bindings are named by paths: system:node, for example.
+def _rules_of_plain_kind(resource: Resource) -> Rules:
+    # The names of roles and their bindings may hold colons: system:node, for example.
     name = names.path_segment if resource.group == "rbac.authorization.k8s.io" else names.subdomain
     return Rules(name=name, counts_generations=resource.kind in _COUNTING)
 
 
 RULES: Mapping[Resource, Rules] = {
-    resource: _SPECIAL.get(resource) or _plain(resource) for resource in (*SERVED, *NEWER)
+    resource: _SPECIAL.get(resource) or _rules_of_plain_kind(resource) for resource in (*SERVED, *NEWER)
 }
 """The rules of every kind that is admitted without a CustomResourceDefinition."""
 
@@ -123,11 +121,11 @@ RULES: Mapping[Resource, Rules] = {
 
 
 _FRAME = frozenset(("apiVersion", "kind", "metadata", "status"))
-"""Fields of every kind; a change of any other field counts one more generation."""
+"""Fields of every kind; a change of any other field raises metadata.generation."""
 
 
 def admit_create(resource: Resource, obj: Object, reader: Reader) -> Object:
-    """The object as it is to be stored: a new one, with everything filled in. Raises ApiError for what is wrong."""
+    """The new object as it is to be stored, with everything filled in. Raises ApiError for what is wrong."""
     rules = RULES.get(resource, CUSTOM)
     new = _typed_copy(resource, rules, obj)
     metadata = ensure_mapping(new, "metadata")
@@ -162,24 +160,24 @@ def _complete_and_check(resource: Resource, rules: Rules, new: Object, reader: R
         rules.admit(new, reader)
     except ApiError as error:
         mistakes.refusal = error
-    if "get" in resource.verbs:  # what is only asked and never stored has no name
+    if "get" in resource.verbs:  # reviews are answered, never stored, and have no name
         check_metadata(resource, new, rules.name, mistakes)
     rules.check(new, mistakes)
     rules.check_create(new, mistakes)
 
 
 def admit_update(resource: Resource, old: Object, new: Object, subresource: str, reader: Reader) -> Object:
-    """The object as it is to be stored: what may be written in this way is taken from `new`, the rest from `old`."""
+    """The object as it is to be stored: `new` in the fields that this write may change, `old` in the rest."""
     rules = RULES.get(resource, CUSTOM)
     written = _typed_copy(resource, rules, new, status_only=subresource == "status")
     ensure_mapping(written, "metadata")
     mistakes = Mistakes()
     check_metadata_update(written, old, mistakes)
-    result = _taken(resource, rules, old, written, subresource, mistakes)
+    result = _merge_write(resource, rules, old, written, subresource, mistakes)
     check_metadata(resource, result, rules.name, mistakes)
     if subresource != "status":
         rules.check(result, mistakes)
-        if subresource not in rules.takes:
+        if subresource not in rules.subresource_writes:
             for field in rules.immutable:
                 path = field.split(".")
                 mistakes.immutable(field, value_at(result, *path), value_at(old, *path))
@@ -196,7 +194,7 @@ def admit_update(resource: Resource, old: Object, new: Object, subresource: str,
 def _typed_copy(resource: Resource, rules: Rules, obj: Object, *, status_only: bool = False) -> Object:
     """What the client sent, to be changed freely, once every field has the type that the table says.
 
-    Statuses are written all the time: copy no more than is taken.
+    Statuses are written all the time, so of a write to the status only it and the metadata are copied.
     """
     if status_only:
         obj = {key: obj[key] for key in ("metadata", "status") if key in obj}
@@ -206,26 +204,26 @@ def _typed_copy(resource: Resource, rules: Rules, obj: Object, *, status_only: b
     return copy
 
 
-def _taken(
+def _merge_write(
     resource: Resource, rules: Rules, old: Object, written: Object, subresource: str, mistakes: Mistakes
 ) -> Object:
-    if subresource in rules.takes:
+    if subresource in rules.subresource_writes:
         rules.complete(written)
-        return rules.takes[subresource](written, old, mistakes)
+        return rules.subresource_writes[subresource](written, old, mistakes)
     if subresource == "status":
         result = {**old, "metadata": written["metadata"]}
         if rules is CUSTOM:
-            result["metadata"] = _kept_metadata(written, old)
-        _take(result, written, "status")
+            result["metadata"] = _metadata_of_status_write(written, old)
+        copy_field(result, written, "status")
         return result
     rules.complete(written)
     rules.carry_over(written, old)
     if "status" in resource.subresources:
-        _take(written, old, "status")
+        copy_field(written, old, "status")
     return written
 
 
-def _kept_metadata(written: Object, old: Object) -> Object:
+def _metadata_of_status_write(written: Object, old: Object) -> Object:
     """The status of a custom resource is written without its metadata, but for what tracks the write itself."""
     metadata = dict(metadata_of(old))
     for key in ("resourceVersion", "managedFields"):
@@ -234,33 +232,17 @@ def _kept_metadata(written: Object, old: Object) -> Object:
     return metadata
 
 
-def _take(target: Object, source: Object, key: str) -> None:
-    if key in source:
-        target[key] = source[key]
-    else:
-        target.pop(key, None)
-
-
 def _count_generation(rules: Rules, new: Object, old: Object) -> None:
-    before = metadata_of(old).get("generation")
     metadata = new["metadata"] = dict(new["metadata"])
-    if before is None:
-        metadata.pop("generation", None)
-    else:
-        metadata["generation"] = before
+    copy_field(metadata, metadata_of(old), "generation")
     if rules.counts_generations and _without_frame(new) != _without_frame(old):
-        metadata["generation"] = (before if type(before) is int else 0) + 1
+        metadata["generation"] = metadata.get("generation", 0) + 1
 
 
 def _without_frame(obj: Object) -> Object:
     return {key: value for key, value in obj.items() if key not in _FRAME}
 
 
-def is_graceful(resource: Resource, obj: Object) -> bool:
-    """Whether deleting the object only asks it to end, and a kubelet or a controller removes it later."""
-    return deletion_grace(resource, obj, None) > 0
-
-
 def deletion_grace(resource: Resource, obj: Object, requested: int | None) -> int:
-    """Seconds until an object that is deleted now should be gone."""
+    """Seconds until an object that is deleted now should be gone; 0 if the deletion removes it at once."""
     return pods.deletion_grace(obj, requested) if resource == PODS else 0

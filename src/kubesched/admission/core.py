@@ -9,7 +9,17 @@ from ipaddress import IPv4Address
 
 from kubesched.admission import names
 from kubesched.admission.pods.scheduling import EFFECTS
-from kubesched.admission.reading import ensure_mapping, fill, mapping, metadata_of, name_of, quantities, sequence, text
+from kubesched.admission.reading import (
+    copy_field,
+    ensure_mapping,
+    fill,
+    mapping,
+    metadata_of,
+    name_of,
+    quantities,
+    sequence,
+    text,
+)
 from kubesched.admission.resources import check_amount
 from kubesched.admission.rules import Mistakes, Reader, Rules, check_labels
 from kubesched.admission.selectors import check_key, check_optional_selector
@@ -41,18 +51,18 @@ def _check_taints(taints: list[Object], mistakes: Mistakes) -> None:
         where = f"spec.taints[{i}]"
         check_key(taint, "key", where, mistakes)
         value, effect = text(taint, "value"), text(taint, "effect")
-        if words := names.label_value(value):
-            mistakes.invalid(f"{where}.value", value, ";".join(words))
-        mistakes.chosen(f"{where}.effect", effect, EFFECTS)
-        pair = (effect, text(taint, "key"))
-        if pair in seen:
+        if reasons := names.label_value(value):
+            mistakes.invalid(f"{where}.value", value, ";".join(reasons))
+        mistakes.required_one_of(f"{where}.effect", effect, EFFECTS)
+        identity = (effect, text(taint, "key"))
+        if identity in seen:
             mistakes.duplicate(where, taint)
-        seen.add(pair)
+        seen.add(identity)
 
 
-def _node_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+def _check_node_update(new: Object, old: Object, mistakes: Mistakes) -> None:
     spec, before = mapping(new, "spec"), mapping(old, "spec")
-    if (known := text(before, "providerID")) and spec.get("providerID") != known:
+    if (provider := text(before, "providerID")) and spec.get("providerID") != provider:
         how = "modified" if spec.get("providerID") else "cleared"
         mistakes.invalid("spec.providerID", None, f"field cannot be {how} once set")
     if sequence(before, "podCIDRs") and spec.get("podCIDRs") != before["podCIDRs"]:
@@ -80,18 +90,16 @@ def _check_namespace(namespace: Object, mistakes: Mistakes) -> None:
 
 
 def _carry_over_finalizers(new: Object, old: Object) -> None:
-    """Only the `finalize` subresource changes who holds a namespace."""
+    """Only a write to the subresource `finalize` changes the finalizers of a namespace."""
     new["spec"] = {**mapping(new, "spec")}
-    new["spec"].pop("finalizers", None)
-    if "finalizers" in mapping(old, "spec"):
-        new["spec"]["finalizers"] = old["spec"]["finalizers"]
+    copy_field(new["spec"], mapping(old, "spec"), "finalizers")
 
 
 def _finalize(new: Object, old: Object, _: Mistakes) -> Object:
     return {**old, "metadata": new["metadata"], "spec": mapping(new, "spec")}
 
 
-NODE = Rules(defaults=_fill_node, check=_check_node, check_update=_node_stays, new_status=None)
+NODE = Rules(defaults=_fill_node, check=_check_node, check_update=_check_node_update, new_status=None)
 NAMESPACE = Rules(
     name=names.label,
     defaults=_fill_namespace,
@@ -99,7 +107,7 @@ NAMESPACE = Rules(
     carry_over=_carry_over_finalizers,
     check=_check_namespace,
     new_status=lambda _: {"phase": "Active"},
-    takes={"finalize": _finalize},
+    subresource_writes={"finalize": _finalize},
 )
 
 
@@ -130,36 +138,36 @@ def _fill_service(service: Object) -> None:
         fill(spec, "allocateLoadBalancerNodePorts", True)
 
 
-def _give_addresses(service: Object, reader: Reader) -> None:
+def _assign_addresses(service: Object, reader: Reader) -> None:
     spec = service["spec"]
-    kind, own = text(spec, "type"), f"{metadata_of(service).get('namespace')}/{name_of(service)}"
+    kind, key = text(spec, "type"), f"{metadata_of(service).get('namespace')}/{name_of(service)}"
     if kind == "ExternalName":
         return
     taken_ports: set[int] = set()
-    taken: set[str] = {str(IPv4Address(_FIRST_ADDRESS)), str(IPv4Address(_FIRST_ADDRESS + 1))}
+    taken_addresses = {str(IPv4Address(_FIRST_ADDRESS)), str(IPv4Address(_FIRST_ADDRESS + 1))}
     for other in reader.select(SERVICES):
-        theirs = mapping(other, "spec")
-        taken.add(text(theirs, "clusterIP"))
-        taken_ports.update(port.get("nodePort") or 0 for port in sequence(theirs, "ports"))
+        other_spec = mapping(other, "spec")
+        taken_addresses.add(text(other_spec, "clusterIP"))
+        taken_ports.update(port.get("nodePort") or 0 for port in sequence(other_spec, "ports"))
     if not text(spec, "clusterIP"):
-        spec["clusterIP"] = _free_address(own, taken)
+        spec["clusterIP"] = _free_address(key, taken_addresses)
     fill(spec, "clusterIPs", [spec["clusterIP"]])
     if kind in ("LoadBalancer", "NodePort"):
         for i, port in enumerate(sequence(spec, "ports")):
             if not port.get("nodePort"):
-                port["nodePort"] = _free_port(f"{own}/{i}", taken_ports)
+                port["nodePort"] = _free_port(f"{key}/{i}", taken_ports)
                 taken_ports.add(port["nodePort"])
 
 
-def _free_address(own: str, taken: set[str]) -> str:
-    """The same service gets the same address again, unless another service has it."""
-    start = zlib.crc32(own.encode(errors="replace"))
+def _free_address(key: str, taken: set[str]) -> str:
+    """A Service that is created again gets the same address, unless another one has it."""
+    start = zlib.crc32(key.encode(errors="replace"))
     free = (str(IPv4Address(_FIRST_ADDRESS + (start + i) % _ADDRESSES)) for i in range(_ADDRESSES))
     return next(address for address in free if address not in taken)
 
 
-def _free_port(own: str, taken: set[int]) -> int:
-    start = zlib.crc32(own.encode(errors="replace"))
+def _free_port(key: str, taken: set[int]) -> int:
+    start = zlib.crc32(key.encode(errors="replace"))
     ports = (_FIRST_NODE_PORT + (start + i) % _NODE_PORTS for i in range(_NODE_PORTS))
     return next((port for port in ports if port not in taken), _FIRST_NODE_PORT)
 
@@ -173,10 +181,7 @@ def _check_service(service: Object, mistakes: Mistakes) -> None:
     headless = text(spec, "clusterIP") == _HEADLESS
     if kind == "ExternalName":
         external = text(spec, "externalName")
-        if not external:
-            mistakes.required("spec.externalName")
-        else:
-            mistakes.invalid_each("spec.externalName", external, names.subdomain(external.removesuffix(".")))
+        mistakes.required_valid("spec.externalName", external, lambda name: names.subdomain(name.removesuffix(".")))
     ports = sequence(spec, "ports")
     if not ports and not headless and kind != "ExternalName":
         mistakes.required("spec.ports")
@@ -198,33 +203,32 @@ def _check_ports(ports: list[Object], mistakes: Mistakes) -> None:
         mistakes.invalid_each(f"{where}.port", number, names.port_number(number))
         mistakes.one_of(f"{where}.protocol", protocol, ("SCTP", "TCP", "UDP"))
         target = port.get("targetPort")
-        words = names.port_name(target) if isinstance(target, str) else names.port_number(target or 0)
-        mistakes.invalid_each(f"{where}.targetPort", target or 0, words)
+        mistakes.invalid_each(f"{where}.targetPort", target or 0, names.port(target))
         if (protocol, number) in served:
             mistakes.duplicate(where, {"protocol": protocol, "port": number})
         served.add((protocol, number))
 
 
 def _carry_over_addresses(new: Object, old: Object) -> None:
-    """An address once given is kept by updates that do not mention it."""
+    """An update that leaves out the addresses or node ports of a Service keeps them."""
     spec, before = new["spec"], mapping(old, "spec")
     if spec.get("type") == "ExternalName":
         return
     for key in ("clusterIP", "clusterIPs"):
         if key in before and not spec.get(key):
             spec[key] = before[key]
-    given = {_port_key(port): port["nodePort"] for port in sequence(before, "ports") if port.get("nodePort")}
+    node_ports = {_port_key(port): port["nodePort"] for port in sequence(before, "ports") if port.get("nodePort")}
     if spec.get("type") in ("LoadBalancer", "NodePort"):
         for port in sequence(spec, "ports"):
-            if not port.get("nodePort") and _port_key(port) in given:
-                port["nodePort"] = given[_port_key(port)]
+            if not port.get("nodePort") and _port_key(port) in node_ports:
+                port["nodePort"] = node_ports[_port_key(port)]
 
 
 def _port_key(port: Object) -> tuple[str, int]:
     return text(port, "protocol"), port.get("port") or 0
 
 
-def _address_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+def _check_service_update(new: Object, old: Object, mistakes: Mistakes) -> None:
     spec, before = new["spec"], mapping(old, "spec")
     if "ExternalName" in (spec.get("type"), before.get("type")):
         return
@@ -235,10 +239,10 @@ def _address_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
 SERVICE = Rules(
     name=names.label,
     defaults=_fill_service,
-    admit=_give_addresses,
+    admit=_assign_addresses,
     carry_over=_carry_over_addresses,
     check=_check_service,
-    check_update=_address_stays,
+    check_update=_check_service_update,
     new_status=lambda _: {"loadBalancer": {}},
 )
 
@@ -285,7 +289,7 @@ NETWORK_POLICY = Rules(defaults=_fill_network_policy, check=_check_network_polic
 
 
 _LIMIT = 1024 * 1024
-_FROZEN = "field is immutable when `immutable` is set"
+_IMMUTABLE = "field is immutable when `immutable` is set"
 
 
 def _check_config_map(config_map: Object, mistakes: Mistakes) -> None:
@@ -294,7 +298,7 @@ def _check_config_map(config_map: Object, mistakes: Mistakes) -> None:
         for key in data:
             mistakes.invalid_each(f"{field}[{key}]", key, names.config_key(key))
     for key in plain.keys() & binary.keys():
-        mistakes.invalid(f"binaryData[{key}]", key, "duplicate of key present in data")
+        mistakes.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
     _decode(binary, "binaryData")
     if sum(len(value) for data in (plain, binary) for value in data.values()) > _LIMIT:
         mistakes.too_long("", _LIMIT)
@@ -307,20 +311,19 @@ def _decode(data: dict[str, str], field: str) -> dict[str, bytes]:
         raise bad_request(f"illegal base64 data in {field}") from None
 
 
-def _frozen(new: Object, old: Object, mistakes: Mistakes) -> None:
+def _check_data_update(new: Object, old: Object, mistakes: Mistakes) -> None:
     if old.get("immutable") is not True:
         return
     if new.get("immutable") is not True:
-        mistakes.forbidden("immutable", _FROZEN)
+        mistakes.forbidden("immutable", _IMMUTABLE)
     for key in ("data", "binaryData"):
         if new.get(key) != old.get(key):
-            mistakes.forbidden(key, _FROZEN)
+            mistakes.forbidden(key, _IMMUTABLE)
 
 
 def _fill_secret(secret: Object) -> None:
     fill(secret, "type", "Opaque")
-    plain = mapping(secret, "stringData")
-    if plain:
+    if plain := mapping(secret, "stringData"):
         encoded = {key: base64.b64encode(value.encode(errors="surrogatepass")).decode() for key, value in plain.items()}
         secret["data"] = {**mapping(secret, "data"), **encoded}
     secret.pop("stringData", None)
@@ -336,13 +339,12 @@ def _check_secret(secret: Object, mistakes: Mistakes) -> None:
 
 def _check_event(event: Object, mistakes: Mistakes) -> None:
     regarding = "involvedObject" if "involvedObject" in event else "regarding"
-    about = mapping(event, regarding)
-    elsewhere, here = text(about, "namespace"), text(mapping(event, "metadata"), "namespace")
-    # What has no namespace tells its events in the default one.
-    if here != (elsewhere or "default"):
-        mistakes.invalid(f"{regarding}.namespace", elsewhere, "does not match event.namespace")
+    namespace = text(mapping(event, regarding), "namespace")
+    # Events about an object without a namespace are in the namespace "default".
+    if text(metadata_of(event), "namespace") != (namespace or "default"):
+        mistakes.invalid(f"{regarding}.namespace", namespace, "does not match event.namespace")
 
 
-CONFIG_MAP = Rules(check=_check_config_map, check_update=_frozen)
-SECRET = Rules(defaults=_fill_secret, check=_check_secret, immutable=("type",), check_update=_frozen)
+CONFIG_MAP = Rules(check=_check_config_map, check_update=_check_data_update)
+SECRET = Rules(defaults=_fill_secret, check=_check_secret, immutable=("type",), check_update=_check_data_update)
 EVENT = Rules(check=_check_event)

@@ -1,4 +1,4 @@
-"""What extends an API server: definitions of custom resources, webhooks and policies, requests for certificates."""
+"""Objects by which an API server is extended or asked for certificates: definitions of custom resources, webhooks."""
 
 from __future__ import annotations
 
@@ -11,79 +11,78 @@ from kubesched.api.kinds import Object, Resource
 def _defaults(definition: Object) -> None:
     spec = ensure_mapping(definition, "spec")
     if spec.get("names") is not None:
-        given = mapping(spec, "names")
-        if kind := text(given, "kind"):
-            fill(given, "singular", kind.lower())
-            fill(given, "listKind", f"{kind}List")
+        resource_names = mapping(spec, "names")
+        if kind := text(resource_names, "kind"):
+            fill(resource_names, "singular", kind.lower())
+            fill(resource_names, "listKind", f"{kind}List")
     fill(spec, "conversion", {"strategy": "None"})
 
 
 def _check(definition: Object, mistakes: Mistakes) -> None:
     spec = definition["spec"]
-    group, given = text(spec, "group"), mapping(spec, "names")
-    plural = text(given, "plural")
-    if name_of(definition) != f"{plural}.{group}":
+    group, resource_names = text(spec, "group"), mapping(spec, "names")
+    if name_of(definition) != f"{text(resource_names, 'plural')}.{group}":
         mistakes.invalid("metadata.name", name_of(definition), 'must be spec.names.plural+"."+spec.group')
     if not group:
         mistakes.required("spec.group")
-    elif words := names.subdomain(group):
-        mistakes.invalid("spec.group", group, ",".join(words))
+    elif reasons := names.subdomain(group):
+        mistakes.invalid("spec.group", group, ",".join(reasons))
     elif "." not in group:
         mistakes.invalid("spec.group", group, "should be a domain with at least one dot")
-    mistakes.chosen("spec.scope", text(spec, "scope"), ("Cluster", "Namespaced"))
+    mistakes.required_one_of("spec.scope", text(spec, "scope"), ("Cluster", "Namespaced"))
     _check_versions(spec, mistakes)
-    _check_names(given, mistakes)
+    _check_names(resource_names, mistakes)
 
 
 def _check_versions(spec: Object, mistakes: Mistakes) -> None:
-    versions, seen, stored = sequence(spec, "versions"), [], 0
+    versions = sequence(spec, "versions")
     for i, version in enumerate(versions):
         where = f"spec.versions[{i}]"
         name = text(version, "name")
-        if words := names.label_1035(name):
-            mistakes.invalid(f"{where}.name", name, ",".join(words))
-        seen.append(name)
-        stored += version.get("storage") is True
-        schema = mapping(version, "schema").get("openAPIV3Schema")
+        if reasons := names.label_1035(name):
+            mistakes.invalid(f"{where}.name", name, ",".join(reasons))
+        schema, field = mapping(version, "schema").get("openAPIV3Schema"), f"{where}.schema.openAPIV3Schema"
         if schema is None:
-            mistakes.required(f"{where}.schema.openAPIV3Schema", "schemas are required")
-        elif schema.get("type") != "object":
-            field = (
-                "spec.validation.openAPIV3Schema.type" if len(versions) == 1 else f"{where}.schema.openAPIV3Schema.type"
-            )
-            _check_root_type(schema, field, mistakes)
+            mistakes.required(field)
+        elif (root_type := text(schema, "type")) != "object":
+            # An API server moves the schema of an only version to spec.validation, and names that field.
+            field = "spec.validation.openAPIV3Schema.type" if len(versions) == 1 else f"{field}.type"
+            if root_type:
+                mistakes.invalid(field, root_type, "must be object at the root")
+            else:
+                mistakes.required(field, "must not be empty at the root")
         _check_columns(sequence(version, "additionalPrinterColumns"), f"{where}.additionalPrinterColumns", mistakes)
-    if len(set(seen)) != len(seen):
+    if len({text(version, "name") for version in versions}) != len(versions):
         mistakes.invalid("spec.versions", versions, "must contain unique version names")
-    if stored != 1:
+    if sum(version.get("storage") is True for version in versions) != 1:
         mistakes.invalid("spec.versions", versions, "must have exactly one version marked as storage version")
 
 
-def _check_root_type(schema: Object, field: str, mistakes: Mistakes) -> None:
-    kind = text(schema, "type")
-    if not kind:
-        mistakes.required(field, "must not be empty at the root")
-    else:
-        mistakes.invalid(field, kind, "must be object at the root")
+_COLUMN_FIELDS = (
+    ("name", "name", ""),
+    ("type", "type", "must be one of boolean,date,integer,number,string"),
+    ("jsonPath", "JSONPath", ""),
+)
+"""Fields that a column must have: as clients write them, as an API server names them, and what it says of them."""
 
 
 def _check_columns(columns: list[Object], where: str, mistakes: Mistakes) -> None:
     for i, column in enumerate(columns):
-        for key in ("name", "type", "jsonPath"):
-            if not text(column, key):
-                mistakes.required(f"{where}[{i}].{key}" if key != "jsonPath" else f"{where}[{i}].JSONPath")
+        for key, field, why in _COLUMN_FIELDS:
+            mistakes.not_empty(f"{where}[{i}].{field}", text(column, key), why)
 
 
-def _check_names(given: Object, mistakes: Mistakes) -> None:
+def _check_names(resource_names: Object, mistakes: Mistakes) -> None:
     for key in ("plural", "singular", "kind", "listKind"):
-        name = text(given, key)
+        name = text(resource_names, key)
         if not name:
             mistakes.required(f"spec.names.{key}")
-        elif words := names.label_1035(name.lower()):
-            mistakes.invalid(f"spec.names.{key}", name, ",".join(words))
-    for i, name in enumerate(sequence(given, "shortNames")):
-        if words := names.label_1035(name):
-            mistakes.invalid(f"spec.names.shortNames[{i}]", name, ",".join(words))
+        elif reasons := names.label_1035(name.lower() if key in ("kind", "listKind") else name):
+            prefix = "may have mixed case, but should otherwise match: " if key in ("kind", "listKind") else ""
+            mistakes.invalid(f"spec.names.{key}", name, prefix + ",".join(reasons))
+    for i, name in enumerate(sequence(resource_names, "shortNames")):
+        if reasons := names.label_1035(name):
+            mistakes.invalid(f"spec.names.shortNames[{i}]", name, ",".join(reasons))
 
 
 RULES = Rules(
@@ -112,19 +111,18 @@ _INERT = {
 }
 
 
-def is_inert(resource: Resource, obj: Object) -> str:
+def inert_warning(resource: Resource, obj: Object) -> str:
     """The warning for an object of a kind that has no effect in a sandbox. Empty for other kinds."""
-    words = _INERT.get(resource.kind, "") if resource.group.endswith(".k8s.io") else ""
-    if resource.kind in WEBHOOKS and all(
-        mapping(hook, "clientConfig").get("url") for hook in obj.get("webhooks") or ()
-    ):
+    webhooks = sequence(obj, "webhooks")
+    if resource.kind in WEBHOOKS and all(mapping(webhook, "clientConfig").get("url") for webhook in webhooks):
         return ""
-    return words and f"in a sandbox, {words}"
+    effect = _INERT.get(resource.kind) if resource.group.endswith(".k8s.io") else None
+    return f"in a sandbox, {effect}" if effect else ""
 
 
 def _approve(new: Object, old: Object, _: Mistakes) -> Object:
-    conditions = mapping(new, "status").get("conditions") or []
+    conditions = sequence(mapping(new, "status"), "conditions")
     return {**old, "status": {**mapping(old, "status"), "conditions": conditions}}
 
 
-SIGNING_REQUEST = Rules(immutable=("spec",), takes={"approval": _approve})
+SIGNING_REQUEST = Rules(immutable=("spec",), subresource_writes={"approval": _approve})

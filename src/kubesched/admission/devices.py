@@ -13,6 +13,9 @@ _REQUESTS, _SELECTORS, _DEVICES, _RESERVED = 32, 32, 128, 256
 _EXPRESSION = 10 * 1024
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
 _MODES = ("All", "ExactCount")
+_UNKNOWN_REQUEST = (
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+)
 _ONE_KIND = "exactly one of `exactly` or `firstAvailable` is required"
 _PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 _ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
@@ -24,11 +27,11 @@ _ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceN
 def _fill_claim_spec(spec: Object) -> None:
     for request in sequence(mapping(spec, "devices"), "requests"):
         exactly = request.get("exactly")
-        for each in (*([] if exactly is None else [exactly]), *sequence(request, "firstAvailable")):
-            fill(each, "allocationMode", "ExactCount")
-            if each["allocationMode"] == "ExactCount" and not each.get("count"):
-                each["count"] = 1
-            for toleration in sequence(each, "tolerations"):
+        for alternative in (*([] if exactly is None else [exactly]), *sequence(request, "firstAvailable")):
+            fill(alternative, "allocationMode", "ExactCount")
+            if alternative["allocationMode"] == "ExactCount" and not alternative.get("count"):
+                alternative["count"] = 1
+            for toleration in sequence(alternative, "tolerations"):
                 fill(toleration, "operator", "Equal")
 
 
@@ -37,33 +40,25 @@ def _check_claim_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
     requests = sequence(devices, "requests")
     if len(requests) > _REQUESTS:
         mistakes.too_many(f"{field}.requests", len(requests), _REQUESTS)
-    known: set[str] = set()
+    request_names: set[str] = set()
     for i, request in enumerate(requests):
         at = f"{field}.requests[{i}]"
-        name = _check_request_name(request, at, mistakes)
-        mistakes.unique(f"{at}.name", name, known)
-        known.update(f"{name}/{sub}" for sub in _check_request(request, at, mistakes))
+        name = text(request, "name")
+        mistakes.required_valid(f"{at}.name", name, names.label)
+        mistakes.unique(f"{at}.name", name, request_names)
+        request_names.update(f"{name}/{subrequest}" for subrequest in _check_request(request, at, mistakes))
     for key in ("constraints", "config"):
-        for i, each in enumerate(sequence(devices, key)):
+        for i, item in enumerate(sequence(devices, key)):
             at = f"{field}.{key}[{i}]"
-            for j, name in enumerate(sequence(each, "requests")):
-                if name not in known:
-                    why = "must be the name of a request in the claim"
-                    mistakes.invalid(
-                        f"{at}.requests[{j}]", name, f"{why} or the name of a request and a subrequest separated by '/'"
-                    )
-            if key == "constraints" and not (text(each, "matchAttribute") or text(each, "distinctAttribute")):
+            for j, name in enumerate(sequence(item, "requests")):
+                if name not in request_names:
+                    mistakes.invalid(f"{at}.requests[{j}]", name, _UNKNOWN_REQUEST)
+            if key == "constraints" and not (text(item, "matchAttribute") or text(item, "distinctAttribute")):
                 mistakes.required(f"{at}.matchAttribute")
 
 
-def _check_request_name(request: Object, where: str, mistakes: Mistakes) -> str:
-    name = text(request, "name")
-    mistakes.named(f"{where}.name", name, names.label)
-    return name
-
-
 def _check_request(request: Object, where: str, mistakes: Mistakes) -> list[str]:
-    """The names of the alternatives, if there are any."""
+    """The names of its subrequests, if there are any."""
     exactly = request.get("exactly")
     alternatives = sequence(request, "firstAvailable")
     if exactly is None and not alternatives:
@@ -72,17 +67,15 @@ def _check_request(request: Object, where: str, mistakes: Mistakes) -> list[str]
         mistakes.invalid(where, None, f"{_ONE_KIND}, but multiple fields are set")
     if exactly is not None:
         _check_device_request(exactly, f"{where}.exactly", mistakes)
-    subs: list[str] = []
     for i, alternative in enumerate(alternatives):
         at = f"{where}.firstAvailable[{i}]"
-        subs.append(_check_request_name(alternative, at, mistakes))
+        mistakes.required_valid(f"{at}.name", text(alternative, "name"), names.label)
         _check_device_request(alternative, at, mistakes)
-    return subs
+    return [text(alternative, "name") for alternative in alternatives]
 
 
 def _check_device_request(request: Object, where: str, mistakes: Mistakes) -> None:
-    name = text(request, "deviceClassName")
-    mistakes.named(f"{where}.deviceClassName", name, names.subdomain)
+    mistakes.required_valid(f"{where}.deviceClassName", text(request, "deviceClassName"), names.subdomain)
     _check_selectors(request, where, mistakes)
     mode, count = text(request, "allocationMode"), request.get("count") or 0
     if mode not in _MODES:
@@ -108,10 +101,10 @@ def _check_selectors(holder: Object, where: str, mistakes: Mistakes) -> None:
             mistakes.too_long(f"{at}.expression", _EXPRESSION)
 
 
-def _with_status(new: Object, old: Object, mistakes: Mistakes) -> Object:
+def _write_status(new: Object, old: Object, mistakes: Mistakes) -> Object:
     """An allocation is made or taken back as a whole; only allocated claims are reserved."""
-    status, before = mapping(new, "status"), mapping(old, "status")
-    allocation, old_allocation = (each.get("allocation") for each in (status, before))
+    status = mapping(new, "status")
+    allocation, old_allocation = status.get("allocation"), mapping(old, "status").get("allocation")
     if allocation is not None and old_allocation is not None:
         mistakes.immutable("status.allocation", allocation, old_allocation)
     reserved = sequence(status, "reservedFor")
@@ -130,15 +123,14 @@ def _with_status(new: Object, old: Object, mistakes: Mistakes) -> Object:
 
 def _check_slice(slice_: Object, mistakes: Mistakes) -> None:
     spec = mapping(slice_, "spec")
-    driver = text(spec, "driver")
-    mistakes.named("spec.driver", driver, names.subdomain)
+    mistakes.required_valid("spec.driver", text(spec, "driver"), names.subdomain)
     _check_pool(mapping(spec, "pool"), mistakes)
     places = [key for key in _PLACES if spec.get(key) not in (None, False, "")]
     if not places:
         mistakes.required("spec", _ONE_PLACE)
     elif len(places) > 1:
-        words = ", ".join(f"`{key}`" for key in places)
-        mistakes.invalid("spec", f"{{{words}}}", f"{_ONE_PLACE}, but multiple fields are set")
+        shown = ", ".join(f"`{key}`" for key in places)
+        mistakes.invalid("spec", f"{{{shown}}}", f"{_ONE_PLACE}, but multiple fields are set")
     selector = spec.get("nodeSelector")
     if selector is not None:
         check_node_selector(selector, "spec.nodeSelector", mistakes)
@@ -162,17 +154,18 @@ def _check_devices(devices: list[Object], mistakes: Mistakes) -> None:
     seen: set[str] = set()
     for i, device in enumerate(devices):
         where = f"spec.devices[{i}]"
-        name = _check_request_name(device, where, mistakes)
+        name = text(device, "name")
+        mistakes.required_valid(f"{where}.name", name, names.label)
         mistakes.unique(f"{where}.name", name, seen)
         for key, attribute in mapping(device, "attributes").items():
             _check_attribute(attribute, f"{where}.attributes[{key}]", mistakes)
         capacities = mapping(device, "capacity")
         for key in capacities:
-            at = f"{where}.capacity[{key}]"
-            value = mapping(capacities, key).get("value")
+            at, capacity = f"{where}.capacity[{key}]", mapping(capacities, key)
+            value = capacity.get("value")
             if value is None or parse_quantity(value).amount < 0:
                 mistakes.invalid(f"{at}.value", str(value), NEGATIVE)
-            _check_request_policy(mapping(mapping(capacities, key), "requestPolicy"), f"{at}.requestPolicy", mistakes)
+            _check_request_policy(mapping(capacity, "requestPolicy"), f"{at}.requestPolicy", mistakes)
         for j, taint in enumerate(sequence(device, "taints")):
             check_key(taint, "key", f"{where}.taints[{j}]", mistakes)
             mistakes.one_of(f"{where}.taints[{j}].effect", text(taint, "effect"), _EFFECTS)
@@ -194,8 +187,7 @@ def _check_request_policy(policy: Object, where: str, mistakes: Mistakes) -> Non
 
 def _check_attribute(attribute: object, where: str, mistakes: Mistakes) -> None:
     kinds = ("bool", "int", "string", "version", "bools", "ints", "strings", "versions")
-    given = [key for key in kinds if isinstance(attribute, dict) and attribute.get(key) is not None]
-    if len(given) != 1:
+    if not isinstance(attribute, dict) or sum(attribute.get(kind) is not None for kind in kinds) != 1:
         mistakes.required(where, "exactly one value must be specified")
 
 
@@ -204,7 +196,7 @@ CLAIM = Rules(
     defaults=lambda claim: _fill_claim_spec(claim["spec"]),
     check=lambda claim, mistakes: _check_claim_spec(claim["spec"], "spec", mistakes),
     immutable=("spec",),
-    takes={"status": _with_status},
+    subresource_writes={"status": _write_status},
 )
 TEMPLATE = Rules(
     fills={"spec": {}},

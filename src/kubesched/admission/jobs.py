@@ -5,7 +5,7 @@ from __future__ import annotations
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubesched.admission.reading import ensure_mapping, fill, mapping, metadata_of, name_of, sequence, text
-from kubesched.admission.rules import Mistakes, Reader, Rules
+from kubesched.admission.rules import IMMUTABLE, Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_label_selector, matches
 from kubesched.admission.workloads import MISMATCH, check_counts, check_template, fill_template, template_labels
 from kubesched.api.api_error import bad_request, forbidden
@@ -17,7 +17,7 @@ _NAME, _OLD_NAME = "batch.kubernetes.io/job-name", "job-name"
 _INT32 = 2**31 - 1
 _COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
 _STARTING = frozenset(("nodeSelector", "affinity", "tolerations", "schedulingGates", "schedulerName"))
-"""What may change in the pods of a job that has not begun."""
+"""Fields of the pods that may change until the Job begins."""
 
 
 def _defaults(job: Object) -> None:
@@ -37,7 +37,7 @@ def _defaults(job: Object) -> None:
 
 
 def _admit(job: Object, reader: Reader) -> None:
-    """Unless its owner chose otherwise, a job knows its pods by its own uid."""
+    """Select the pods of the Job by its uid, unless its author wants to select them."""
     spec = job["spec"]
     if not reader.release.job_scheduling:
         spec.pop("scheduling", None)
@@ -46,11 +46,9 @@ def _admit(job: Object, reader: Reader) -> None:
     uid = text(metadata_of(job), "uid")
     if not uid:
         raise bad_request("a Job must have its uid before it is admitted")
-    template = ensure_mapping(spec, "template")
-    metadata = ensure_mapping(template, "metadata")
-    labels = mapping(metadata, "labels")
+    metadata = ensure_mapping(ensure_mapping(spec, "template"), "metadata")
     name = name_of(job)
-    metadata["labels"] = {**labels, _OLD_NAME: name, _NAME: name, _OLD_UID: uid, _UID: uid}
+    metadata["labels"] = {**mapping(metadata, "labels"), _OLD_NAME: name, _NAME: name, _OLD_UID: uid, _UID: uid}
     selector = ensure_mapping(spec, "selector")
     selector["matchLabels"] = {**mapping(selector, "matchLabels"), _UID: uid}
 
@@ -96,40 +94,35 @@ def _check_update(new: Object, old: Object, mistakes: Mistakes) -> None:
         mistakes.immutable("spec.completions", spec.get("completions"), before.get("completions"))
     for key in ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"):
         mistakes.immutable(f"spec.{key}", spec.get(key), before.get(key))
-    mistakes.immutable("spec.scheduling", _unsized(spec.get("scheduling")), _unsized(before.get("scheduling")))
-    not_begun = before.get("suspend") is True and not mapping(old, "status").get("startTime")
-    template, old_template = spec.get("template"), before.get("template")
-    if not_begun:
-        template, old_template = _lasting(template), _lasting(old_template)
+    scheduling, old_scheduling = (_without_gang_size(each.get("scheduling")) for each in (spec, before))
+    mistakes.immutable("spec.scheduling", scheduling, old_scheduling)
+    template, old_template = mapping(spec, "template"), mapping(before, "template")
+    if before.get("suspend") is True and not mapping(old, "status").get("startTime"):
+        template, old_template = _without_starting_fields(template), _without_starting_fields(old_template)
     if template != old_template:
-        mistakes.invalid("spec.template", spec.get("template"), "field is immutable")
+        mistakes.invalid("spec.template", spec.get("template"), IMMUTABLE)
 
 
-def _unsized(spec: Object | None) -> Object | None:
-    """How pods are grouped, but for how many of them make a gang, which may change."""
-    policy = mapping(spec or {}, "schedulingPolicy")
-    return {**spec, "schedulingPolicy": {"gang": {}}} if spec and "gang" in policy else spec
+def _without_gang_size(scheduling: Object | None) -> Object | None:
+    """How many pods make a gang may change."""
+    policy = mapping(scheduling or {}, "schedulingPolicy")
+    return {**scheduling, "schedulingPolicy": {"gang": {}}} if scheduling and "gang" in policy else scheduling
 
 
-def _lasting(template: Object | None) -> Object:
-    """The template without what may change before the job begins."""
-    pod = mapping(template or {}, "spec")
-    return {"spec": {key: value for key, value in pod.items() if key not in _STARTING}}
+def _without_starting_fields(template: Object) -> Object:
+    return {"spec": {key: value for key, value in mapping(template, "spec").items() if key not in _STARTING}}
 
 
 def _keep_gang(new: Object, old: Object, reader: Reader) -> None:
-    """A gang of v1.36 needs as many pods as its group was made for."""
+    """In v1.36 the parallelism of a Job whose PodGroup is a gang may not change."""
     if reader.release.job_scheduling or new["spec"].get("parallelism") == mapping(old, "spec").get("parallelism"):
         return
     namespace = text(metadata_of(old), "namespace")
     template = mapping(mapping(mapping(old, "spec"), "template"), "spec")
-    named = text(mapping(template, "schedulingGroup"), "podGroupName")
-    if named:
-        groups = filter(None, [reader.find(POD_GROUPS, namespace, named)])
-    else:
-        groups = filter(lambda group: _is_controlled_by(group, old), reader.select(POD_GROUPS, namespace))
-    for group in groups:
-        if "gang" in mapping(mapping(group, "spec"), "schedulingPolicy"):
+    group_name = text(mapping(template, "schedulingGroup"), "podGroupName")
+    for group in reader.select(POD_GROUPS, namespace):
+        is_own = name_of(group) == group_name if group_name else _is_controlled_by(group, old)
+        if is_own and "gang" in mapping(mapping(group, "spec"), "schedulingPolicy"):
             why = f'cannot change parallelism for a Job referencing gang-scheduled PodGroup "{name_of(group)}"'
             raise forbidden(JOBS, name_of(old), why)
 
@@ -150,7 +143,7 @@ RULES = Rules(
 
 
 _LONGEST_NAME = 52
-"""Jobs are named after it, with eleven more characters."""
+"""The names of its Jobs are eleven characters longer."""
 
 
 _CRON_JOB_DEFAULTS: Object = {
@@ -169,14 +162,10 @@ def _check_cron_job(cron_job: Object, mistakes: Mistakes) -> None:
     mistakes.one_of("spec.concurrencyPolicy", text(spec, "concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
     limits = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
     check_counts(spec, limits, mistakes)
-    found = Mistakes()
-    check_template(mapping(mapping(spec, "jobTemplate"), "spec"), found)
-    for each in found.found:
-        mistakes.found.append(each._replace(path=f"spec.jobTemplate.{each.path}"))
-    policy = text(mapping(mapping(mapping(mapping(spec, "jobTemplate"), "spec"), "template"), "spec"), "restartPolicy")
-    if policy in ("", "Always"):
-        where = "spec.jobTemplate.spec.template.spec.restartPolicy"
-        mistakes.required(where, 'valid values: "OnFailure", "Never"')
+    job_mistakes, job_spec = Mistakes(), mapping(mapping(spec, "jobTemplate"), "spec")
+    check_template(job_spec, job_mistakes)
+    _check_restart_policy(job_spec, job_mistakes)
+    mistakes.found += [mistake._replace(path=f"spec.jobTemplate.{mistake.path}") for mistake in job_mistakes.found]
 
 
 def _check_schedule(spec: Object, mistakes: Mistakes) -> None:

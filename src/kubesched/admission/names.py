@@ -20,8 +20,8 @@ _is_value = re.compile(_VALUE).fullmatch
 _is_config_key = re.compile(_CONFIG_KEY).fullmatch
 _is_port_name = re.compile("[-a-z0-9]+").fullmatch
 
-Words = tuple[str, ...]
-"""What is wrong; nothing when all is well."""
+Reasons = tuple[str, ...]
+"""What is wrong with a name; empty if nothing is."""
 
 
 def _pattern(words: str, pattern: str, *examples: str) -> str:
@@ -71,30 +71,30 @@ _CONFIG_KEY_WORDS = _pattern(
 )
 
 
-def subdomain(name: str) -> Words:
+def subdomain(name: str) -> Reasons:
     """Most names: of pods, nodes, claims, ..."""
     if _is_subdomain(name) and len(name) <= 253:
         return ()
-    return _found((len(name) > 253, _too_long(253)), (not _is_subdomain(name), _SUBDOMAIN_WORDS))
+    return _reasons((len(name) > 253, _too_long(253)), (not _is_subdomain(name), _SUBDOMAIN_WORDS))
 
 
-def label(name: str) -> Words:
+def label(name: str) -> Reasons:
     """Names that become part of a DNS name: of containers, namespaces, volumes, ..."""
     if _is_label(name) and len(name) <= 63:
         return ()
     words = "must not contain dots" if _is_subdomain(name) else _LABEL_WORDS
-    return _found((len(name) > 63, _too_long(63)), (not _is_label(name), words))
+    return _reasons((len(name) > 63, _too_long(63)), (not _is_label(name), words))
 
 
-def label_1035(name: str) -> Words:
+def label_1035(name: str) -> Reasons:
     """Names that must not begin with a digit."""
-    return _found((len(name) > 63, _too_long(63)), (not _is_label_1035(name), _LABEL_1035_WORDS))
+    return _reasons((len(name) > 63, _too_long(63)), (not _is_label_1035(name), _LABEL_1035_WORDS))
 
 
 @lru_cache(maxsize=4096)
-def label_key(key: str) -> Words:
+def label_key(key: str) -> Reasons:
     """A label's key, or anything else that is a qualified name: [domain/]name."""
-    found: list[str] = []
+    reasons: list[str] = []
     parts = key.split("/")
     if len(parts) > 2:
         return (
@@ -102,41 +102,43 @@ def label_key(key: str) -> Words:
         )
     if len(parts) == 2:
         prefix = parts[0]
-        found += [f"prefix part {words}" for words in (subdomain(prefix) if prefix else ("must be non-empty",))]
+        reasons += [f"prefix part {reason}" for reason in (subdomain(prefix) if prefix else ("must be non-empty",))]
     name = parts[-1]
     if not name:
-        found.append("name part must be non-empty")
+        reasons.append("name part must be non-empty")
     elif len(name) > 63:
-        found.append(f"name part {_too_long(63)}")
+        reasons.append(f"name part {_too_long(63)}")
     if not _is_key(name):
-        found.append(f"name part {_KEY_WORDS}")
-    return tuple(found)
+        reasons.append(f"name part {_KEY_WORDS}")
+    return tuple(reasons)
 
 
 @lru_cache(maxsize=4096)
-def label_value(value: str) -> Words:
-    return _found((len(value) > 63, _too_long(63)), (not _is_value(value), _VALUE_WORDS))
+def label_value(value: str) -> Reasons:
+    return _reasons((len(value) > 63, _too_long(63)), (not _is_value(value), _VALUE_WORDS))
 
 
-def path_segment(name: str) -> Words:
-    """Names that are only part of a path: of roles and their bindings."""
+def path_segment(name: str) -> Reasons:
+    """Names of roles and their bindings, which need only be a part of a path."""
     if name in (".", ".."):
         return (f"may not be '{name}'",)
     return tuple(f"may not contain '{sign}'" for sign in "/%" if sign in name)
 
 
-def config_key(key: str) -> Words:
+def config_key(key: str) -> Reasons:
     """A key of a ConfigMap or a Secret."""
     if len(key) > 253:
         return ("must be no more than 253 characters",)
-    if key in (".", "..") or key.startswith(".."):
-        return (f"must not be '{key}'" if key in (".", "..") else "must not start with '..'",)
-    return _found((not _is_config_key(key), _CONFIG_KEY_WORDS))
+    if key in (".", ".."):
+        return (f"must not be '{key}'",)
+    if key.startswith(".."):
+        return ("must not start with '..'",)
+    return _reasons((not _is_config_key(key), _CONFIG_KEY_WORDS))
 
 
-def port_name(name: str) -> Words:
-    """The name of a port, as IANA has them."""
-    return _found(
+def port_name(name: str) -> Reasons:
+    """The name of a port, as IANA writes them."""
+    return _reasons(
         (len(name) > 15, "must be no more than 15 characters"),
         (not _is_port_name(name), "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"),
         (not any("a" <= sign <= "z" for sign in name), "must contain at least one letter (a-z)"),
@@ -145,9 +147,14 @@ def port_name(name: str) -> Words:
     )
 
 
-def port_number(port: int) -> Words:
-    return () if 1 <= port <= 65535 else ("must be between 1 and 65535, inclusive",)
+def port_number(number: int) -> Reasons:
+    return () if 1 <= number <= 65535 else ("must be between 1 and 65535, inclusive",)
 
 
-def _found(*checks: tuple[bool, str]) -> Words:
-    return tuple(words for wrong, words in checks if wrong)
+def port(name_or_number: str | int | None) -> Reasons:
+    """A port that is named or numbered."""
+    return port_name(name_or_number) if isinstance(name_or_number, str) else port_number(name_or_number or 0)
+
+
+def _reasons(*checks: tuple[bool, str]) -> Reasons:
+    return tuple(reason for is_wrong, reason in checks if is_wrong)

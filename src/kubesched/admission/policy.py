@@ -1,4 +1,4 @@
-"""Rules about pods that are not pods: priorities, disruption budgets, groups of pods, autoscalers; and leases."""
+"""What rules over pods: PriorityClasses, PodDisruptionBudgets, PodGroups, Workloads, autoscalers; and Leases."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ def _check_priority_class(priority_class: Object, mistakes: Mistakes) -> None:
     if name.startswith(_SYSTEM):
         if SYSTEM_PRIORITY_CLASSES.get(name) != value:
             why = f"priority class names with '{_SYSTEM}' prefix are reserved for system use only. error: "
-            known = f"value of {name} PriorityClass must be {SYSTEM_PRIORITY_CLASSES.get(name)}"
-            words = known if name in SYSTEM_PRIORITY_CLASSES else f"{name} is not a known system priority class"
-            mistakes.forbidden("metadata.name", why + words)
+            if name in SYSTEM_PRIORITY_CLASSES:
+                why += f"value of {name} PriorityClass must be {SYSTEM_PRIORITY_CLASSES[name]}"
+            else:
+                why += f"{name} is not a known system priority class"
+            mistakes.forbidden("metadata.name", why)
     elif value > _HIGHEST:
         mistakes.forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST}")
     policy = text(priority_class, "preemptionPolicy")
     mistakes.one_of("preemptionPolicy", policy, ("Never", "PreemptLowerPriority"))
 
 
-def _priority_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+def _check_priority_class_update(new: Object, old: Object, mistakes: Mistakes) -> None:
     if new.get("value") != old.get("value"):
         mistakes.forbidden("value", "may not be changed in an update.")
     mistakes.immutable("preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy"))
@@ -72,7 +74,7 @@ PRIORITY_CLASS = Rules(
     fills={"preemptionPolicy": "PreemptLowerPriority", "value": 0},
     admit=_refuse_second_default,
     check=_check_priority_class,
-    check_update=_priority_stays,
+    check_update=_check_priority_class_update,
     counts_generations=True,
 )
 DISRUPTION_BUDGET = Rules(
@@ -91,44 +93,44 @@ PROTECTION = "scheduling.k8s.io/podgroup-protection"
 """The finalizer that holds a group for as long as its pods need it."""
 _MOST_TEMPLATES = 8
 _MOST_CLAIMS = 4
-_PRIORITIES = (-2_147_483_648, 1_000_000_000)
+_LOWEST = -2_147_483_648
 
 
 def _admit_group(group: Object, reader: Reader) -> None:
-    """Its Workload must exist, its priority is that of its class, and it stays until its pods are gone."""
-    _find_template(group, reader)
+    """A PodGroup's Workload must exist; its priority is that of its class, and a finalizer holds it for its pods."""
+    _check_template_exists(group, reader)
     finalizers = sequence(group["metadata"], "finalizers")
     if PROTECTION not in finalizers:
         group["metadata"]["finalizers"] = [*finalizers, PROTECTION]
     spec = group["spec"]
-    wanted = text(spec, "priorityClassName")
-    if not wanted:
+    class_name = text(spec, "priorityClassName")
+    if not class_name:
         return
-    known = reader.find(PRIORITY_CLASSES, "", wanted)
-    value = SYSTEM_PRIORITY_CLASSES.get(wanted) if known is None else known.get("value") or 0
+    priority_class = reader.find(PRIORITY_CLASSES, "", class_name)
+    value = SYSTEM_PRIORITY_CLASSES.get(class_name) if priority_class is None else priority_class.get("value") or 0
     if value is None:
-        raise forbidden(POD_GROUPS, name_of(group), f"no PriorityClass with name {wanted} was found")
+        raise forbidden(POD_GROUPS, name_of(group), f"no PriorityClass with name {class_name} was found")
     if spec.get("priority") not in (None, value):
         why = f"priority set in the pod group ({spec['priority']}) must match the priority computed ({value})"
         raise forbidden(POD_GROUPS, name_of(group), f"{why} based on the priority class set in the spec")
     spec["priority"] = value
 
 
-def _find_template(group: Object, reader: Reader) -> None:
+def _check_template_exists(group: Object, reader: Reader) -> None:
     spec = group["spec"]
     reference = mapping(spec, "workloadRef") or mapping(mapping(spec, "podGroupTemplateRef"), "workload")
     if not reference:
         return
     workload_name = text(reference, "workloadName")
-    template = text(reference, "templateName") or text(reference, "podGroupTemplateName")
+    template_name = text(reference, "templateName") or text(reference, "podGroupTemplateName")
     workload = reader.find(WORKLOADS, group["metadata"].get("namespace", ""), workload_name)
     why = ""
     if workload is None:
         why = f'PodGroup rejected: Workload "{workload_name}" not found'
     elif workload["metadata"].get("deletionTimestamp"):
         why = f'PodGroup rejected: Workload "{workload_name}" is being deleted'
-    elif all(text(each, "name") != template for each in sequence(mapping(workload, "spec"), "podGroupTemplates")):
-        why = f'PodGroup rejected: PodGroupTemplate "{template}" not found in Workload "{workload_name}"'
+    elif all(text(each, "name") != template_name for each in sequence(mapping(workload, "spec"), "podGroupTemplates")):
+        why = f'PodGroup rejected: PodGroupTemplate "{template_name}" not found in Workload "{workload_name}"'
     if why:
         raise forbidden(POD_GROUPS, name_of(group), why)
 
@@ -142,7 +144,7 @@ def _check_workload(workload: Object, mistakes: Mistakes) -> None:
     seen: set[str] = set()
     for i, template in enumerate(templates):
         name = text(template, "name")
-        mistakes.named(f"{path}[{i}].name", name, names.label)
+        mistakes.required_valid(f"{path}[{i}].name", name, names.label)
         mistakes.unique(f"{path}[{i}].name", name, seen)
         _check_spec(template, f"{path}[{i}]", mistakes)
 
@@ -166,21 +168,20 @@ def _check_spec(spec: Object, path: str, mistakes: Mistakes) -> None:
     elif len(mode) != 1:
         mistakes.invalid(f"{path}.disruptionMode", mode, "must specify exactly one of: `all`, `single`")
     priority = spec.get("priority")
-    if priority is not None and not _PRIORITIES[0] <= priority <= _PRIORITIES[1]:
-        lowest, highest = _PRIORITIES
-        mistakes.invalid(f"{path}.priority", priority, f"must be between {lowest} and {highest}, inclusive")
+    if priority is not None and not _LOWEST <= priority <= _HIGHEST:
+        mistakes.invalid(f"{path}.priority", priority, f"must be between {_LOWEST} and {_HIGHEST}, inclusive")
 
 
-def _unsized(spec: Object) -> Object:
-    """But for how many pods make a gang."""
-    is_gang = "gang" in mapping(spec, "schedulingPolicy")
-    sized = {**spec, "schedulingPolicy": {"gang": {}}} if is_gang else spec
-    templates = sequence(spec, "podGroupTemplates")
-    return {**sized, "podGroupTemplates": [_unsized(each) for each in templates]} if templates else sized
+def _without_gang_sizes(spec: Object) -> Object:
+    if "gang" in mapping(spec, "schedulingPolicy"):
+        spec = {**spec, "schedulingPolicy": {"gang": {}}}
+    if templates := sequence(spec, "podGroupTemplates"):
+        spec = {**spec, "podGroupTemplates": [_without_gang_sizes(template) for template in templates]}
+    return spec
 
 
-def _only_resized(new: Object, old: Object, mistakes: Mistakes) -> None:
-    mistakes.immutable("spec", _unsized(new["spec"]), _unsized(mapping(old, "spec")))
+def _check_only_gang_sizes_change(new: Object, old: Object, mistakes: Mistakes) -> None:
+    mistakes.immutable("spec", _without_gang_sizes(new["spec"]), _without_gang_sizes(mapping(old, "spec")))
 
 
 POD_GROUP = Rules(
@@ -190,12 +191,14 @@ POD_GROUP = Rules(
     immutable=("spec",),
     counts_generations=True,
 )
-NEWER_POD_GROUP = structs.replace(POD_GROUP, fills={"spec": {}}, immutable=(), check_update=_only_resized)
+NEWER_POD_GROUP = structs.replace(
+    POD_GROUP, fills={"spec": {}}, immutable=(), check_update=_check_only_gang_sizes_change
+)
 WORKLOAD = Rules(fills={"spec": {}}, check=_check_workload, immutable=("spec",), counts_generations=True)
-NEWER_WORKLOAD = structs.replace(WORKLOAD, immutable=(), check_update=_only_resized)
+NEWER_WORKLOAD = structs.replace(WORKLOAD, immutable=(), check_update=_check_only_gang_sizes_change)
 
 
-# -- autoscalers, in the shape of today and in the older one, which knows of cpu alone --------------------------------
+# -- autoscalers: of autoscaling/v2, and of autoscaling/v1, which has no metric but cpu -------------------------------
 
 
 CPU_AT_80: Object = {
@@ -217,8 +220,8 @@ def _fill_autoscaler(autoscaler: Object) -> None:
         spec["metrics"] = [CPU_AT_80]
     behavior = spec.get("behavior")
     if behavior is not None:
-        for way, policies in _POLICIES.items():
-            rules = ensure_mapping(behavior, way)
+        for direction, policies in _POLICIES.items():
+            rules = ensure_mapping(behavior, direction)
             fill(rules, "selectPolicy", "Max")
             fill(rules, "policies", [dict(policy) for policy in policies])
 
@@ -236,24 +239,24 @@ def _check_autoscaler(autoscaler: Object, mistakes: Mistakes) -> None:
     _check_older_autoscaler(autoscaler, mistakes)
     for i, metric in enumerate(sequence(autoscaler["spec"], "metrics")):
         where, kind = f"spec.metrics[{i}]", text(metric, "type")
-        mistakes.chosen(f"{where}.type", kind, tuple(_SOURCES))
+        mistakes.required_one_of(f"{where}.type", kind, tuple(_SOURCES))
         if kind in _SOURCES:
             mistakes.not_empty(f"{where}.{_SOURCES[kind]}", mapping(metric, _SOURCES[kind]))
 
 
 def _check_older_autoscaler(autoscaler: Object, mistakes: Mistakes) -> None:
-    """What both shapes have."""
+    """The fields that both versions have."""
     spec = autoscaler["spec"]
     target = mapping(spec, "scaleTargetRef")
     for key in ("kind", "name"):
         mistakes.not_empty(f"spec.scaleTargetRef.{key}", text(target, key))
-    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    if least is not None and least < 1:
-        mistakes.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
-    if most < 1:
-        mistakes.invalid("spec.maxReplicas", most, "must be greater than 0")
-    elif least is not None and most < least:
-        mistakes.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    minimum, maximum = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if minimum is not None and minimum < 1:
+        mistakes.invalid("spec.minReplicas", minimum, "must be greater than or equal to 1")
+    if maximum < 1:
+        mistakes.invalid("spec.maxReplicas", maximum, "must be greater than 0")
+    elif minimum is not None and maximum < minimum:
+        mistakes.invalid("spec.maxReplicas", maximum, "must be greater than or equal to `minReplicas`")
 
 
 OLDER_AUTOSCALER = Rules(

@@ -10,7 +10,7 @@ from kubesched.api.kinds import Object
 from kubesched.api.quantity import Quantity, parse_quantity
 
 _DEEPEST = 200
-"""Levels of nesting; no kind comes near, and neither copying nor comparing runs out of stack."""
+"""Levels of nesting: more than any kind has, and few enough that copying and comparing do not run out of stack."""
 
 
 def mapping(holder: Object, key: str) -> Object:
@@ -28,7 +28,7 @@ def text(holder: Object, key: str) -> str:
 
 
 def value_at(obj: Any, *path: str) -> Any:
-    """What is found along the path, or None."""
+    """The value at the end of the path, or None."""
     for key in path:
         if not isinstance(obj, dict):
             return None
@@ -54,9 +54,8 @@ def quantities(holder: Object, key: str) -> dict[str, Quantity]:
 
 
 def fill(holder: Object, key: str, value: Any) -> None:
-    """Set what the client left out; an empty word says no more than none."""
-    given = holder.get(key)
-    if given is None or given == "":
+    """Set what the client left out, or sent as an empty string."""
+    if holder.get(key) in (None, ""):
         holder[key] = value
 
 
@@ -66,6 +65,14 @@ def ensure_mapping(holder: Object, key: str) -> Object:
         holder[key] = {}
     inner: Object = holder[key]
     return inner
+
+
+def copy_field(target: Object, source: Object, key: str) -> None:
+    """Set the target's field to what the source has there; remove it if the source has none."""
+    if key in source:
+        target[key] = source[key]
+    else:
+        target.pop(key, None)
 
 
 def fill_all(holder: Object, defaults: Mapping[str, Any]) -> None:
@@ -87,17 +94,18 @@ def _copy(value: Object, keep_nulls: bool, levels: int) -> Object:
     for key, item in value.items():
         kind = type(item)
         if kind is dict or kind is list:
-            copy[key] = _deeper(item, keep_nulls, levels - 1)
+            copy[key] = _copy_inner(item, keep_nulls, levels - 1)
         elif item is not None or keep_nulls:
             copy[key] = item
     return copy
 
 
-def _deeper(value: Any, keep_nulls: bool, levels: int) -> Any:
+def _copy_inner(value: Any, keep_nulls: bool, levels: int) -> Any:
     if not levels:
         raise bad_request("json: exceeded max depth")
     if type(value) is dict:
         return _copy(value, keep_nulls, levels)
     return [
-        _deeper(item, keep_nulls, levels - 1) if type(item) is dict or type(item) is list else item for item in value
+        _copy_inner(item, keep_nulls, levels - 1) if type(item) is dict or type(item) is list else item
+        for item in value
     ]

@@ -1,4 +1,4 @@
-"""Amounts of resources: how they are named, how much may be asked for, and the quality of service that follows."""
+"""Resources of pods: their names and amounts, what a pod requests as a whole, and its quality of service."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, 
 _PLAIN = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE))
 _COUNTED = frozenset(("pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps"))
 _COMPUTE = (CPU, MEMORY)
+CONTAINER_KINDS = ("containers", "initContainers")
 
 
 def is_huge_page(name: str) -> bool:
@@ -24,7 +25,7 @@ def is_huge_page(name: str) -> bool:
 
 
 def check_amount(name: str, amount: Quantity, shown: Any, field: str, mistakes: Mistakes) -> None:
-    """A resource's amount: none is negative, and some come only in whole pieces."""
+    """No amount is negative, and extended and counted resources come in whole pieces only."""
     if amount.amount < 0:
         mistakes.invalid(field, str(shown), NEGATIVE)
     if amount.scale < 0 and (name in _COUNTED or is_extended(name)) and amount.milli() % 1000:
@@ -48,8 +49,8 @@ def check_requirements(resources: Object, where: str, claims: frozenset[str], mi
 
 
 def _check_container_resource(name: str, field: str, mistakes: Mistakes) -> None:
-    if words := names.label_key(name):
-        mistakes.invalid_each(field, name, words)
+    if reasons := names.label_key(name):
+        mistakes.invalid_each(field, name, reasons)
     elif "/" not in name:
         if not is_huge_page(name):
             mistakes.invalid(field, name, "must be a standard resource type or fully qualified")
@@ -68,12 +69,12 @@ def _check_overcommit(
             if not flexible:
                 mistakes.required(f"{where}.limits", "Limit must be set for non overcommitable resources")
             continue
-        words = f"{name} limit of {resources['limits'][name]}"
-        asked = str(resources["requests"][name])
+        bound = f"{name} limit of {resources['limits'][name]}"
+        request = str(resources["requests"][name])
         if not flexible and (amount.exceeds(limit) or limit.exceeds(amount)):
-            mistakes.invalid(f"{where}.requests", asked, f"must be equal to {words}")
+            mistakes.invalid(f"{where}.requests", request, f"must be equal to {bound}")
         elif amount.exceeds(limit):
-            mistakes.invalid(f"{where}.requests", asked, f"must be less than or equal to {words}")
+            mistakes.invalid(f"{where}.requests", request, f"must be less than or equal to {bound}")
 
 
 def _check_claims(resources: Object, where: str, claims: frozenset[str], mistakes: Mistakes) -> None:
@@ -97,77 +98,64 @@ def request_what_is_limited(resources: Object) -> None:
         resources["requests"] = {**mapping(resources, "limits"), **mapping(resources, "requests")}
 
 
-def request_for_the_whole(spec: Object) -> None:
-    """A pod limited as a whole requests what its containers do together, or else what it is limited to."""
+def fill_pod_level_requests(spec: Object) -> None:
+    """A pod with pod-level limits requests what its containers request together, or else its limits."""
     resources = mapping(spec, "resources")
-    limits = quantities(resources, "limits")
+    limits = mapping(resources, "limits")
     if not limits:
         return
     requests = dict(mapping(resources, "requests"))
     if not all(name in requests for name in _COMPUTE):
-        together = _requested_together(spec)
-        if CPU in together:
-            requests.setdefault(CPU, f"{together[CPU].milli()}m")
-        if MEMORY in together:
-            requests.setdefault(MEMORY, str(together[MEMORY].value()))
-    resources["requests"] = {**{name: resources["limits"][name] for name in limits}, **requests}
+        total = pod_requests_of({kind: sequence(spec, kind) for kind in CONTAINER_KINDS})
+        if CPU in total:
+            requests.setdefault(CPU, f"{total[CPU].milli()}m")
+        if MEMORY in total:
+            requests.setdefault(MEMORY, str(total[MEMORY].value()))
+    resources["requests"] = {**limits, **requests}
 
 
 def pod_requests_of(spec: Object) -> dict[str, Quantity]:
-    """What a pod asks for as a whole: containers, overhead, or what is said for the pod itself."""
+    """What a pod requests as a whole: the sum over its containers or the pod-level requests, and the overhead."""
     return dict(pod_requests(msgspec.convert({"spec": spec}, Pod)))
 
 
 def pod_limits(spec: Object) -> dict[str, Quantity]:
     """The limits of a pod as a whole: added up as requests are."""
-    parts = {kind: [_limits_of(each) for each in sequence(spec, kind)] for kind in ("containers", "initContainers")}
-    whole = {"resources": _limits_of(spec)["resources"]} if spec.get("resources") else {}
-    return pod_requests_of({**parts, **whole, "overhead": mapping(spec, "overhead")})
+    containers = {kind: [_limits_as_requests(each) for each in sequence(spec, kind)] for kind in CONTAINER_KINDS}
+    pod_level = {"resources": _limits_as_requests(spec)["resources"]} if spec.get("resources") else {}
+    return pod_requests_of({**containers, **pod_level, "overhead": mapping(spec, "overhead")})
 
 
-def _limits_of(holder: Object) -> Object:
+def _limits_as_requests(holder: Object) -> Object:
     limits = mapping(mapping(holder, "resources"), "limits")
     return {"resources": {"requests": limits}, "restartPolicy": text(holder, "restartPolicy")}
 
 
-def _requested_together(spec: Object) -> dict[str, Quantity]:
-    parts: Object = {}
-    for kind in ("containers", "initContainers"):
-        parts[kind] = []
-        for container in sequence(spec, kind):
-            resources = mapping(container, "resources")
-            asked = {"requests": mapping(resources, "requests")}
-            policy = text(container, "restartPolicy")
-            parts[kind].append({"resources": asked, "restartPolicy": policy})
-    return pod_requests(msgspec.convert({"spec": parts}, Pod))
-
-
 def quality_of_service(spec: Object) -> str:
     """Guaranteed, Burstable or BestEffort; of a spec that was checked."""
-    whole = spec.get("resources") or {}
-    parts = [whole] if whole.get("requests") or whole.get("limits") else _of_containers(spec)
-    guaranteed, anything = True, False
-    for resources in parts:
-        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-        anything = anything or any(_positive(held, name) for held in (limits, requests) for name in _COMPUTE)
-        guaranteed = guaranteed and all(
-            _positive(limits, name) and (name not in requests or _same(requests[name], limits[name]))
+    pod_level = mapping(spec, "resources")
+    if pod_level.get("requests") or pod_level.get("limits"):
+        holders = [pod_level]
+    else:
+        holders = [mapping(container, "resources") for kind in CONTAINER_KINDS for container in sequence(spec, kind)]
+    is_guaranteed, has_amounts = True, False
+    for resources in holders:
+        limits, requests = mapping(resources, "limits"), mapping(resources, "requests")
+        has_amounts = has_amounts or any(
+            _is_positive(amounts, name) for amounts in (limits, requests) for name in _COMPUTE
+        )
+        is_guaranteed = is_guaranteed and all(
+            _is_positive(limits, name) and (name not in requests or _are_equal(requests[name], limits[name]))
             for name in _COMPUTE
         )
-    if not anything:
+    if not has_amounts:
         return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
+    return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _of_containers(spec: Object) -> list[Object]:
-    both = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    return [container.get("resources") or {} for container in both]
-
-
-def _positive(amounts: Object, name: str) -> bool:
+def _is_positive(amounts: Object, name: str) -> bool:
     return name in amounts and parse_quantity(amounts[name]).amount > 0
 
 
-def _same(one: Any, other: Any) -> bool:
-    a, b = parse_quantity(one), parse_quantity(other)
-    return not a.exceeds(b) and not b.exceeds(a)
+def _are_equal(request: Any, limit: Any) -> bool:
+    return parse_quantity(request).nano() == parse_quantity(limit).nano()

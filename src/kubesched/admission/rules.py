@@ -1,4 +1,4 @@
-"""What the rules of a kind consist of, the mistakes that they find, and what holds for the metadata of every kind."""
+"""The rules of a kind, the mistakes that they find, and the checks of metadata, which every kind has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Mistakes:
     def __init__(self) -> None:
         self.found: list[Mistake] = []
         self.refusal: ApiError | None = None
-        """The refusal of an admission plugin; a server does not validate the object any further then."""
+        """The refusal of an admission plugin; an API server does not validate the object any further then."""
 
     def required(self, field: str, why: str = "") -> None:
         self._add(field, "Required value", why, REQUIRED)
@@ -38,7 +38,7 @@ class Mistakes:
         self._add(field, f"Invalid value: {_show(value)}", why, "FieldValueInvalid")
 
     def invalid_whole(self, field: str, why: str) -> None:
-        """As `invalid`, of an object or a list, which is not shown."""
+        """As `invalid`, of an object or a list, which the message does not show."""
         self._add(field, "Invalid value", why, "FieldValueInvalid")
 
     def invalid_each(self, field: str, value: Any, whys: Iterable[str]) -> None:
@@ -46,8 +46,8 @@ class Mistakes:
             self.invalid(field, value, why)
 
     def unsupported(self, field: str, value: Any, supported: Iterable[str]) -> None:
-        known = ", ".join(_show(each) for each in supported)
-        self._add(field, f"Unsupported value: {_show(value)}", f"supported values: {known}", "FieldValueNotSupported")
+        why = f"supported values: {', '.join(map(_show, supported))}"
+        self._add(field, f"Unsupported value: {_show(value)}", why, "FieldValueNotSupported")
 
     def forbidden(self, field: str, why: str) -> None:
         self._add(field, "Forbidden", why, "FieldValueForbidden")
@@ -79,22 +79,22 @@ class Mistakes:
         if value not in supported:
             self.unsupported(field, value, supported)
 
-    def chosen(self, field: str, value: str, supported: Sequence[str]) -> None:
-        """The field holds one of these values, and is not left out."""
+    def required_one_of(self, field: str, value: str, supported: Sequence[str]) -> None:
+        """The field is not left out, and holds one of these values."""
         if not value:
             self.required(field)
         else:
             self.one_of(field, value, supported)
 
-    def named(self, field: str, name: Any, rule: Callable[[Any], Iterable[str]]) -> None:
-        """The field holds a name or a number as the rule wants it."""
-        if not name:
+    def required_valid(self, field: str, value: Any, rule: Callable[[Any], Iterable[str]]) -> None:
+        """The field is not left out, and the rule finds nothing wrong with its value."""
+        if not value:
             self.required(field)
         else:
-            self.invalid_each(field, name, rule(name))
+            self.invalid_each(field, value, rule(value))
 
     def unique(self, field: str, value: Any, seen: set[Any]) -> None:
-        """No earlier item has this value; the next ones may not either."""
+        """No earlier item has this value. Adds it to `seen`, for the next items."""
         if value in seen:
             self.duplicate(field, value)
         seen.add(value)
@@ -104,7 +104,7 @@ class Mistakes:
             self.invalid(field, value, NEGATIVE)
 
     def all(self) -> list[Mistake]:
-        """Those of a refusal too."""
+        """The mistakes, those of a refusal included."""
         if self.refusal is None:
             return self.found
         return [*self.found, *(self.refusal.mistakes or [Mistake("", self.refusal.message)])]
@@ -128,22 +128,22 @@ def _show(value: Any) -> str:
 
 
 _ANNOTATIONS_LIMIT = 256 * 1024
-_SERVERS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
-_IMMUTABLE = ("name", "namespace", *_SERVERS)
-NameRule = Callable[[str], names.Words]
+_SET_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_IMMUTABLE = ("name", "namespace", *_SET_BY_SERVER)
+NameRule = Callable[[str], names.Reasons]
 
 
 def check_metadata(resource: Resource, obj: Object, name_rule: NameRule, mistakes: Mistakes) -> None:
     metadata = metadata_of(obj)
     if prefix := text(metadata, "generateName"):
-        # What is generated ends in letters, so a dash at the end of the prefix does no harm.
-        whole = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
-        mistakes.invalid_each("metadata.generateName", prefix, name_rule(whole))
+        # The server appends letters, so the prefix may end in a dash.
+        name_start = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
+        mistakes.invalid_each("metadata.generateName", prefix, name_rule(name_start))
     name = text(metadata, "name")
     if not name:
         mistakes.required("metadata.name", "name or generateName is required")
-    elif words := name_rule(name):
-        mistakes.invalid_each("metadata.name", name, words)
+    else:
+        mistakes.invalid_each("metadata.name", name, name_rule(name))
     _check_namespace(resource, text(metadata, "namespace"), mistakes)
     if metadata.get("labels"):
         check_labels(mapping(metadata, "labels"), "metadata.labels", mistakes)
@@ -159,24 +159,20 @@ def _check_namespace(resource: Resource, namespace: str, mistakes: Mistakes) -> 
     if not resource.namespaced:
         if namespace:
             mistakes.forbidden("metadata.namespace", "not allowed on this type")
-    elif not namespace:
-        mistakes.required("metadata.namespace")
-    elif words := names.label(namespace):
-        mistakes.invalid_each("metadata.namespace", namespace, words)
+    else:
+        mistakes.required_valid("metadata.namespace", namespace, names.label)
 
 
 def check_labels(labels: Mapping[str, str | None], field: str, mistakes: Mistakes) -> None:
-    """A value that is null is empty, as Go reads it."""
+    """A value that is null is the empty string, as in Go."""
     for key, value in labels.items():
-        if words := names.label_key(key):
-            mistakes.invalid_each(field, key, words)
-        if words := names.label_value(value or ""):
-            mistakes.invalid_each(field, value, words)
+        mistakes.invalid_each(field, key, names.label_key(key))
+        mistakes.invalid_each(field, value, names.label_value(value or ""))
 
 
 def check_annotations(annotations: Mapping[str, str | None], field: str, mistakes: Mistakes) -> None:
     for key in annotations:
-        # Annotation keys may be in upper case, unlike the domains they begin with.
+        # Unlike a label's, the domain of an annotation's key may be in upper case.
         mistakes.invalid_each(field, key, names.label_key(key.lower()))
     if sum(len(key) + len((value or "").encode()) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
         mistakes.too_long(field, _ANNOTATIONS_LIMIT)
@@ -198,19 +194,18 @@ def _check_owners(owners: list[Object], mistakes: Mistakes) -> None:
 
 
 def check_metadata_update(new: Object, old: Object, mistakes: Mistakes) -> None:
-    """What the server gave stays; what was left out is filled in from the object as it is."""
+    """Fill in what the server set and the client left out; nobody may change it."""
     metadata, before = new["metadata"], metadata_of(old)
-    for key in _SERVERS:
+    for key in _SET_BY_SERVER:
         if metadata.get(key) in (None, "") and key in before:
             metadata[key] = before[key]
     for key in _IMMUTABLE:
         mistakes.immutable(f"metadata.{key}", metadata.get(key), before.get(key))
-    if "deletionTimestamp" in before:
-        known = before.get("finalizers") or []
-        if added := sorted(set(sequence(metadata, "finalizers")) - set(known)):
-            words = ", ".join(f'"{each}"' for each in added)
-            why = "no new finalizers can be added if the object is being deleted, found new finalizers"
-            mistakes.forbidden("metadata.finalizers", f"{why} []string{{{words}}}")
+    added = set(sequence(metadata, "finalizers")) - set(sequence(before, "finalizers"))
+    if added and "deletionTimestamp" in before:
+        shown = ", ".join(f'"{finalizer}"' for finalizer in sorted(added))
+        why = "no new finalizers can be added if the object is being deleted, found new finalizers"
+        mistakes.forbidden("metadata.finalizers", f"{why} []string{{{shown}}}")
 
 
 # -- rules ------------------------------------------------------------------------------------------------------------
@@ -227,18 +222,18 @@ class Reader(Protocol):
 
 
 Defaults = Callable[[Object], None]
-"""Sets in place what the client left out; also done on updates, so it must change nothing the second time."""
+"""Sets in place what the client left out; called on updates too, so it must change nothing the second time."""
 Admit = Callable[[Object, Reader], None]
-"""Sets in place, once at creation, what depends on other objects; may refuse."""
+"""Sets in place, once at creation, what depends on other objects; may refuse the new object by an ApiError."""
 CarryOver = Callable[[Object, Object], None]
 """Sets in the new object what an update may leave out because the old one has it; takes the new, then the old."""
 Check = Callable[[Object, Mistakes], None]
 CheckUpdate = Callable[[Object, Object, Mistakes], None]
 """Takes the new object, then the old."""
 AdmitUpdate = Callable[[Object, Object, Reader], None]
-"""May refuse an update because of other objects; takes the new object, then the old."""
-Take = Callable[[Object, Object, Mistakes], Object]
-"""What is left of a write to a subresource: takes the new object, then the old, gives what is to be stored."""
+"""May refuse an update, by an ApiError, because of other objects; takes the new object, then the old."""
+SubresourceWrite = Callable[[Object, Object, Mistakes], Object]
+"""Takes the new object, then the old; returns the object that is to be stored."""
 
 
 NewStatus = Callable[[Object], Object]
@@ -253,7 +248,7 @@ def _nothing(*_: object) -> None:
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is special about one kind."""
+    """What the API server does for one kind beyond the types of its fields."""
 
     name: NameRule = names.subdomain
     fills: Mapping[str, Any] = {}
@@ -264,16 +259,16 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     carry_over: CarryOver = _nothing
     check: Check = _nothing
     check_create: Check = _nothing
-    """What is asked of new objects besides."""
+    """What only new objects are checked for."""
     immutable: tuple[str, ...] = ()
     """Fields that an update may not change."""
     check_update: CheckUpdate = _nothing
-    """What is asked of updates besides."""
+    """What only updates are checked for."""
     admit_update: AdmitUpdate = _nothing
     new_status: NewStatus | None = _no_status
     """The status of a new object of a kind that has one as a subresource; None: as the client says."""
-    takes: Mapping[str, Take] = {}
-    """Subresources with a meaning of their own."""
+    subresource_writes: Mapping[str, SubresourceWrite] = {}
+    """By the name of the subresource: how a write to it changes the object. The status needs none."""
     counts_generations: bool = False
     """Whether metadata.generation tells clients that the spec changed."""
 

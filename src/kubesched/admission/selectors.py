@@ -1,4 +1,4 @@
-"""Label selectors and node selectors: how they must be written, and what the former match."""
+"""Label selectors and node selectors: the checks of both, and what label selectors match."""
 
 from __future__ import annotations
 
@@ -87,12 +87,13 @@ def _check_node_field(requirement: Object, where: str, mistakes: Mistakes) -> No
 
 def compile_label_selector(selector: Object) -> Selector:
     """The selector in a form that can be asked whether it matches."""
-    wanted = [Requirement(key, "In", frozenset((value,))) for key, value in mapping(selector, "matchLabels").items()]
-    wanted += [
-        Requirement(text(each, "key"), text(each, "operator"), frozenset(sequence(each, "values")))
-        for each in sequence(selector, "matchExpressions")
+    labels = mapping(selector, "matchLabels")
+    requirements = [Requirement(key, "In", frozenset((value,))) for key, value in labels.items()]
+    requirements += [
+        Requirement(text(expression, "key"), text(expression, "operator"), frozenset(sequence(expression, "values")))
+        for expression in sequence(selector, "matchExpressions")
     ]
-    return Selector(tuple(wanted))
+    return Selector(tuple(requirements))
 
 
 def matches(selector: Object, labels: Mapping[str, str]) -> bool:

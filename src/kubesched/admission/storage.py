@@ -1,24 +1,16 @@
-"""Claims on volumes, the volumes themselves, their classes, and what CSI drivers say of themselves."""
+"""Storage: PersistentVolumes and claims on them, StorageClasses, VolumeAttachments and the objects of CSI drivers."""
 
 from __future__ import annotations
 
 from kubesched.admission import names
 from kubesched.admission.limits import limit_claim
-from kubesched.admission.names import subdomain
-from kubesched.admission.reading import (
-    mapping,
-    metadata_of,
-    name_of,
-    quantities,
-    sequence,
-    text,
-)
+from kubesched.admission.reading import copy_field, mapping, metadata_of, name_of, quantities, sequence, text
 from kubesched.admission.resources import check_amount
-from kubesched.admission.rules import Mistakes, Reader, Rules
+from kubesched.admission.rules import NEGATIVE, NOT_POSITIVE, Mistakes, Reader, Rules
 from kubesched.admission.selectors import check_key, check_node_selector, check_optional_selector
 from kubesched.api.api_error import forbidden
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES, Object
-from kubesched.api.quantity import parse_quantity
+from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, STORAGE_CLASS
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -37,7 +29,7 @@ _NOT_SOURCES = frozenset(
         "volumeMode",
     )
 )
-_CLAIM_STAYS = (
+_CLAIM_IS_IMMUTABLE = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
 
@@ -54,7 +46,7 @@ def _check_volume_mode(spec: Object, where: str, mistakes: Mistakes) -> None:
     if spec.get("volumeMode") is not None:
         mistakes.one_of(f"{where}.volumeMode", text(spec, "volumeMode"), _MODES)
     if name := text(spec, "storageClassName"):
-        mistakes.invalid_each(f"{where}.storageClassName", name, subdomain(name))
+        mistakes.invalid_each(f"{where}.storageClassName", name, names.subdomain(name))
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
@@ -71,8 +63,7 @@ def check_claim_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
     if "storage" not in amounts:
         mistakes.required(f"{where}.resources[storage]")
     elif amounts["storage"].amount <= 0:
-        shown = str(spec["resources"]["requests"]["storage"])
-        mistakes.invalid(f"{where}.resources[storage]", shown, "must be greater than zero")
+        mistakes.invalid(f"{where}.resources[storage]", str(spec["resources"]["requests"]["storage"]), NOT_POSITIVE)
     _check_volume_mode(spec, where, mistakes)
 
 
@@ -83,11 +74,10 @@ def choose_class(claim: Object, reader: Reader) -> None:
         return
     if STORAGE_CLASS in mapping(metadata_of(claim), "annotations"):
         return
-    marked = [each for each in reader.select(STORAGE_CLASSES) if _is_default(each)]
-    marked.sort(key=name_of)
-    marked.sort(key=lambda each: text(metadata_of(each), "creationTimestamp"), reverse=True)
-    if marked:
-        spec["storageClassName"] = name_of(marked[0])
+    defaults = sorted(filter(_is_default, reader.select(STORAGE_CLASSES)), key=name_of)
+    if defaults:
+        newest = max(defaults, key=lambda storage_class: text(metadata_of(storage_class), "creationTimestamp"))
+        spec["storageClassName"] = name_of(newest)
 
 
 def _admit_claim(claim: Object, reader: Reader) -> None:
@@ -99,51 +89,47 @@ def _is_default(storage_class: Object) -> bool:
     return mapping(metadata_of(storage_class), "annotations").get(DEFAULT_STORAGE_CLASS) == "true"
 
 
-def _claim_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+def _check_claim_update(new: Object, old: Object, mistakes: Mistakes) -> None:
     spec, before = dict(new["spec"]), mapping(old, "spec")
-    bound = mapping(old, "status").get("phase") == "Bound"
     if not text(before, "volumeName"):
         spec.pop("volumeName", None)  # set once, when the claim is bound
     if "storageClassName" not in before:
         spec.pop("storageClassName", None)  # a default class that came later
-    if bound:
+    if mapping(old, "status").get("phase") == "Bound":
         _check_growth(spec, before, mistakes)
         spec["resources"] = before.get("resources", {})
-        for key in ("volumeAttributesClassName",):
-            spec.pop(key, None)
-            if key in before:
-                spec[key] = before[key]
+        copy_field(spec, before, "volumeAttributesClassName")
     if spec != before:
-        mistakes.forbidden("spec", _CLAIM_STAYS)
+        mistakes.forbidden("spec", _CLAIM_IS_IMMUTABLE)
 
 
 def _admit_growth(new: Object, old: Object, reader: Reader) -> None:
     """As the admission plugin PersistentVolumeClaimResize has it."""
-    after, before = (quantities(mapping(each["spec"], "resources"), "requests").get("storage") for each in (new, old))
-    if after is None or before is None or not after.exceeds(before):
+    size, old_size = (_requested_size(claim["spec"]) for claim in (new, old))
+    if size is None or old_size is None or not size.exceeds(old_size):
         return
-    wanted = text(new["spec"], "storageClassName")
-    classes = (each for each in reader.select(STORAGE_CLASSES) if name_of(each) == wanted)
-    if not any(each.get("allowVolumeExpansion") for each in classes):
+    storage_class = reader.find(STORAGE_CLASSES, "", text(new["spec"], "storageClassName"))
+    if storage_class is None or not storage_class.get("allowVolumeExpansion"):
         why = "only dynamically provisioned pvc can be resized"
         why = f"{why} and the storageclass that provisions the pvc must support resize"
         raise forbidden(PERSISTENT_VOLUME_CLAIMS, name_of(new), why)
 
 
 def _check_growth(spec: Object, before: Object, mistakes: Mistakes) -> None:
-    where = "spec.resources.requests"
-    new, old = (mapping(mapping(each, "resources"), "requests") for each in (spec, before))
-    if "storage" in new and "storage" in old:
-        small, large = (parse_quantity(each["storage"]) for each in (new, old))
-        if large.exceeds(small):
-            mistakes.forbidden(f"{where}.storage", "field can not be less than previous value")
+    size, old_size = _requested_size(spec), _requested_size(before)
+    if size is not None and old_size is not None and old_size.exceeds(size):
+        mistakes.forbidden("spec.resources.requests.storage", "field can not be less than previous value")
+
+
+def _requested_size(spec: Object) -> Quantity | None:
+    return quantities(mapping(spec, "resources"), "requests").get("storage")
 
 
 # -- volumes ----------------------------------------------------------------------------------------------------------
 
 
 def _sources(spec: Object) -> dict[str, Object]:
-    """What backs the volume, by its kind: csi, nfs, local, ..."""
+    """The source of the volume, by its kind: csi, nfs, local, ..."""
     return {key: mapping(spec, key) for key in spec if key not in _NOT_SOURCES}
 
 
@@ -180,11 +166,10 @@ def _check_volume_affinity(spec: Object, mistakes: Mistakes) -> None:
         mistakes.required("spec.nodeAffinity", "Local volume requires node affinity")
 
 
-def _volume_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+def _check_volume_update(new: Object, old: Object, mistakes: Mistakes) -> None:
     spec, before = new["spec"], mapping(old, "spec")
     if _sources(spec) != _sources(before):
-        why = "spec.persistentvolumesource is immutable after creation"
-        mistakes.forbidden("spec.persistentvolumesource", why)
+        mistakes.forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
     mistakes.immutable("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
     if "nodeAffinity" in before:
         mistakes.immutable("spec.nodeAffinity", spec.get("nodeAffinity"), before["nodeAffinity"])
@@ -194,14 +179,14 @@ CLAIM = Rules(
     fills=CLAIM_DEFAULTS,
     admit=_admit_claim,
     check=lambda claim, mistakes: check_claim_spec(claim["spec"], "spec", mistakes),
-    check_update=_claim_stays,
+    check_update=_check_claim_update,
     admit_update=_admit_growth,
     new_status=lambda _: {"phase": "Pending"},
 )
 VOLUME = Rules(
     fills={"spec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"}},
     check=_check_volume,
-    check_update=_volume_stays,
+    check_update=_check_volume_update,
     new_status=lambda _: {"phase": "Pending"},
 )
 
@@ -213,11 +198,7 @@ _NODE_ID_LIMIT = 192
 
 
 def _check_class(storage_class: Object, mistakes: Mistakes) -> None:
-    if not text(storage_class, "provisioner"):
-        mistakes.required("provisioner")
-    else:
-        provisioner = storage_class["provisioner"].lower()
-        mistakes.invalid_each("provisioner", provisioner, names.label_key(provisioner))
+    mistakes.required_valid("provisioner", text(storage_class, "provisioner").lower(), names.label_key)
     for key in mapping(storage_class, "parameters"):
         if not key:
             mistakes.invalid("parameters", key, "field can not be empty.")
@@ -234,8 +215,7 @@ def _check_topology(term: Object, where: str, mistakes: Mistakes) -> None:
         field = f"{where}.matchLabelExpressions[{i}]"
         mistakes.not_empty(f"{field}.values", sequence(expression, "values"))
         check_key(expression, "key", field, mistakes)
-        key = text(expression, "key")
-        mistakes.unique(f"{field}.key", key, seen)
+        mistakes.unique(f"{field}.key", text(expression, "key"), seen)
 
 
 # -- drivers ----------------------------------------------------------------------------------------------------------
@@ -252,8 +232,7 @@ def _check_csi_node(node: Object, mistakes: Mistakes) -> None:
             mistakes.required(f"{field}.nodeID")
         elif len(node_id) > _NODE_ID_LIMIT:
             mistakes.invalid(f"{field}.nodeID", node_id, f"must be {_NODE_ID_LIMIT} characters or less")
-        count = mapping(driver, "allocatable").get("count")
-        mistakes.not_negative(f"{field}.allocatable.count", count)
+        mistakes.not_negative(f"{field}.allocatable.count", mapping(driver, "allocatable").get("count"))
         for key in sequence(driver, "topologyKeys"):
             mistakes.invalid_each(field, key, names.label_key(key))
 
@@ -267,13 +246,13 @@ def _check_driver_name(name: str, field: str, mistakes: Mistakes) -> None:
         mistakes.invalid_each(field, name, names.subdomain(name.lower()))
 
 
-def _csi_node_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    """A driver may come, go, and change how much it can attach, and no more."""
-    before = {each.get("name"): each for each in sequence(mapping(old, "spec"), "drivers")}
+def _check_csi_node_update(new: Object, old: Object, mistakes: Mistakes) -> None:
+    """Drivers come and go; of a driver that stays only the limit of volumes may change."""
+    old_drivers = {driver.get("name"): driver for driver in sequence(mapping(old, "spec"), "drivers")}
     for driver in sequence(new["spec"], "drivers"):
-        earlier = before.get(driver.get("name"))
-        if earlier is not None and _without_count(driver) != _without_count(earlier):
-            mistakes.immutable("spec.drivers", driver, earlier)
+        old_driver = old_drivers.get(driver.get("name"))
+        if old_driver is not None and _without_count(driver) != _without_count(old_driver):
+            mistakes.immutable("spec.drivers", driver, old_driver)
 
 
 def _without_count(driver: Object) -> Object:
@@ -301,18 +280,18 @@ def _check_driver(driver: Object, mistakes: Mistakes) -> None:
         mistakes.one_of("spec.volumeLifecycleModes", mode, ("Ephemeral", "Persistent"))
 
 
-def _driver_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+def _check_driver_update(new: Object, old: Object, mistakes: Mistakes) -> None:
     before = mapping(old, "spec")
-    for key, words in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")):
-        mistakes.immutable(f"spec.{words}", new["spec"].get(key), before.get(key))
+    # "attachedRequired" is what an API server calls the field in its message.
+    for key, field in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")):
+        mistakes.immutable(f"spec.{field}", new["spec"].get(key), before.get(key))
 
 
 def _check_capacity(capacity: Object, mistakes: Mistakes) -> None:
-    name = text(capacity, "storageClassName")
-    mistakes.named("storageClassName", name, names.subdomain)
+    mistakes.required_valid("storageClassName", text(capacity, "storageClassName"), names.subdomain)
     for key in ("capacity", "maximumVolumeSize"):
         if capacity.get(key) is not None and parse_quantity(capacity[key]).amount < 0:
-            mistakes.invalid(key, str(capacity[key]), "must be greater than or equal to 0")
+            mistakes.invalid(key, str(capacity[key]), NEGATIVE)
     check_optional_selector(capacity, "nodeTopology", "", mistakes)
 
 
@@ -330,7 +309,7 @@ def _check_attachment(attachment: Object, mistakes: Mistakes) -> None:
         mistakes.required("spec.source", why)
     elif inline is not None and volume is not None:
         mistakes.forbidden("spec.source", why)
-    elif inline is None and not text(source, "persistentVolumeName"):
+    elif inline is None and not volume:
         mistakes.required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName")
     node = text(spec, "nodeName")
     mistakes.invalid_each("spec.nodeName", node, names.subdomain(node))
@@ -341,9 +320,12 @@ CLASS = Rules(
     check=_check_class,
     immutable=("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
 )
-CSI_NODE = Rules(fills={"spec": {}}, check=_check_csi_node, check_update=_csi_node_stays)
+CSI_NODE = Rules(fills={"spec": {}}, check=_check_csi_node, check_update=_check_csi_node_update)
 CSI_DRIVER = Rules(
-    fills={"spec": _DRIVER_DEFAULTS}, defaults=_fill_driver_modes, check=_check_driver, check_update=_driver_stays
+    fills={"spec": _DRIVER_DEFAULTS},
+    defaults=_fill_driver_modes,
+    check=_check_driver,
+    check_update=_check_driver_update,
 )
 CSI_CAPACITY = Rules(check=_check_capacity, immutable=("nodeTopology", "storageClassName"))
 ATTACHMENT = Rules(

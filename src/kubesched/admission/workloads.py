@@ -1,4 +1,4 @@
-"""Workloads that run pods from a template: Deployments, ReplicaSets, StatefulSets, DaemonSets and their elders."""
+"""Workloads with a pod template: Deployments, ReplicaSets, ReplicationControllers, StatefulSets and DaemonSets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import Any
 
 from kubesched.admission import names
 from kubesched.admission.pods import check_pod_spec, fill_pod_spec
-from kubesched.admission.reading import ensure_mapping, fill, fill_all, mapping, name_of, sequence, text
+from kubesched.admission.reading import (
+    ensure_mapping,
+    fill,
+    fill_all,
+    labels_of,
+    mapping,
+    metadata_of,
+    name_of,
+    sequence,
+    text,
+)
 from kubesched.admission.rules import NEGATIVE, Mistakes, Rules, check_annotations, check_labels
 from kubesched.admission.selectors import check_label_selector, matches
 from kubesched.admission.storage import CLAIM_DEFAULTS, check_claim_spec
@@ -15,11 +25,11 @@ from kubesched.api.kinds import Object
 
 MISMATCH = "`selector` does not match template `labels`"
 _PERCENT = "[0-9]+%"
-_PERCENT_WORDS = (
+_NOT_A_PERCENTAGE = (
     "a valid percent string must be a numeric string followed by an ending '%' "
     f"(e.g. '1%',  or '93%', regex used for validation is '{_PERCENT}')"
 )
-_SET_CHANGES = frozenset(
+_CHANGEABLE_FIELDS = frozenset(
     (
         "replicas",
         "ordinals",
@@ -30,7 +40,7 @@ _SET_CHANGES = frozenset(
         "minReadySeconds",
     )
 )
-_SET_WORDS = (
+_OTHER_CHANGES_FORBIDDEN = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
@@ -46,27 +56,25 @@ def fill_template(spec: Object) -> None:
 
 
 def template_labels(spec: Object) -> dict[str, str]:
-    metadata = mapping(mapping(spec, "template"), "metadata")
-    return mapping(metadata, "labels")
+    return labels_of(mapping(spec, "template"))
 
 
 def check_template(spec: Object, mistakes: Mistakes, *, added: frozenset[str] = frozenset()) -> None:
     template = mapping(spec, "template")
-    metadata = mapping(template, "metadata")
     check_labels(template_labels(spec), "spec.template.labels", mistakes)
-    check_annotations(mapping(metadata, "annotations"), "spec.template.annotations", mistakes)
+    check_annotations(mapping(metadata_of(template), "annotations"), "spec.template.annotations", mistakes)
     check_pod_spec(mapping(template, "spec"), "spec.template.spec", mistakes, added=added)
 
 
 def _check_long_running(spec: Object, kind: str, mistakes: Mistakes) -> None:
-    """What runs for good restarts its containers, always."""
+    """Pods that are meant to run for good restart their containers, and have no deadline."""
     pod = mapping(mapping(spec, "template"), "spec")
     policy = text(pod, "restartPolicy")
     if policy in ("OnFailure", "Never"):
         mistakes.unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
     if pod.get("activeDeadlineSeconds") is not None:
-        why = f"activeDeadlineSeconds in {kind} is not Supported"
-        mistakes.forbidden("spec.template.spec.activeDeadlineSeconds", why)
+        field = "spec.template.spec.activeDeadlineSeconds"
+        mistakes.forbidden(field, f"activeDeadlineSeconds in {kind} is not Supported")
 
 
 def _check_selector(spec: Object, kind: str, mistakes: Mistakes) -> None:
@@ -93,7 +101,7 @@ def check_share(holder: Object, key: str, where: str, mistakes: Mistakes) -> Non
     value = holder.get(key)
     if isinstance(value, str):
         if not re.fullmatch(_PERCENT, value):
-            mistakes.invalid(f"{where}.{key}", value, _PERCENT_WORDS)
+            mistakes.invalid(f"{where}.{key}", value, _NOT_A_PERCENTAGE)
     elif value is not None and value < 0:
         mistakes.invalid(f"{where}.{key}", value, NEGATIVE)
 
@@ -128,8 +136,7 @@ def _check_strategy(strategy: Object, mistakes: Mistakes) -> None:
     kind, rolling = text(strategy, "type"), strategy.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is not None:
-            why = "may not be specified when strategy `type` is 'Recreate'"
-            mistakes.forbidden(f"{where}.rollingUpdate", why)
+            mistakes.forbidden(f"{where}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")
         return
     mistakes.one_of(f"{where}.type", kind, ("Recreate", "RollingUpdate"))
     if rolling is not None:
@@ -214,12 +221,11 @@ def _check_stateful_set(stateful_set: Object, mistakes: Mistakes) -> None:
     check_template(spec, mistakes, added=frozenset(map(name_of, claims)))
     _check_long_running(spec, "StatefulSet", mistakes)
     for i, claim in enumerate(claims):
-        where = f"spec.volumeClaimTemplates[{i}]"
-        check_claim_spec(mapping(claim, "spec"), f"{where}.spec", mistakes)
+        check_claim_spec(mapping(claim, "spec"), f"spec.volumeClaimTemplates[{i}].spec", mistakes)
     retention = mapping(spec, "persistentVolumeClaimRetentionPolicy")
     for key in ("whenDeleted", "whenScaled"):
-        where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
-        mistakes.one_of(where, text(retention, key), ("Delete", "Retain"))
+        field = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+        mistakes.one_of(field, text(retention, key), ("Delete", "Retain"))
 
 
 def _check_update_strategy(spec: Object, mistakes: Mistakes) -> None:
@@ -228,20 +234,16 @@ def _check_update_strategy(spec: Object, mistakes: Mistakes) -> None:
     mistakes.one_of(f"{where}.type", kind, ("RollingUpdate", "OnDelete"))
     rolling = mapping(strategy, "rollingUpdate")
     if kind == "OnDelete" and rolling:
-        why = "only allowed for updateStrategy 'RollingUpdate'"
-        mistakes.invalid(f"{where}.rollingUpdate", rolling, why)
+        mistakes.invalid(f"{where}.rollingUpdate", rolling, "only allowed for updateStrategy 'RollingUpdate'")
     mistakes.not_negative(f"{where}.rollingUpdate.partition", rolling.get("partition"))
     for key in ("maxUnavailable", "maxSurge"):
         check_share(rolling, key, f"{where}.rollingUpdate", mistakes)
 
 
-def _stateful_set_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    before = mapping(old, "spec")
-    rest, old_rest = (
-        {key: value for key, value in spec.items() if key not in _SET_CHANGES} for spec in (new["spec"], before)
-    )
-    if rest != old_rest:
-        mistakes.forbidden("spec", _SET_WORDS)
+def _check_stateful_set_update(new: Object, old: Object, mistakes: Mistakes) -> None:
+    spec, before = new["spec"], mapping(old, "spec")
+    if any(spec.get(key) != before.get(key) for key in (spec.keys() | before.keys()) - _CHANGEABLE_FIELDS):
+        mistakes.forbidden("spec", _OTHER_CHANGES_FORBIDDEN)
 
 
 def _fill_daemon_set(daemon_set: Object) -> None:
@@ -261,10 +263,10 @@ def _check_daemon_set(daemon_set: Object, mistakes: Mistakes) -> None:
     strategy = mapping(spec, "updateStrategy")
     rolling, where = mapping(strategy, "rollingUpdate"), "spec.updateStrategy.rollingUpdate"
     if strategy.get("type") == "RollingUpdate":
-        idle, extra = _is_none(rolling.get("maxUnavailable")), _is_none(rolling.get("maxSurge"))
-        if not idle and not extra:
+        no_unavailable, no_surge = (_is_none(rolling.get(key)) for key in ("maxUnavailable", "maxSurge"))
+        if not no_unavailable and not no_surge:
             mistakes.invalid(f"{where}.maxSurge", rolling["maxSurge"], "may not be set when maxUnavailable is non-zero")
-        if idle and extra:
+        if no_unavailable and no_surge:
             mistakes.required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
@@ -290,7 +292,7 @@ STATEFUL_SET = Rules(
     fills={"spec": _STATEFUL_SET_DEFAULTS},
     defaults=_fill_stateful_set,
     check=_check_stateful_set,
-    check_update=_stateful_set_stays,
+    check_update=_check_stateful_set_update,
     new_status=lambda _: {"replicas": 0},
     counts_generations=True,
 )

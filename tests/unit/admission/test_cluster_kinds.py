@@ -237,6 +237,12 @@ def test_immutable_config_map_stays_as_it_is() -> None:
     ]
 
 
+def test_key_of_a_config_map_is_in_data_or_in_binary_data() -> None:
+    assert refused(lambda: created(kinds.CONFIG_MAPS, data={"key": "a"}, binaryData={"key": "YQ=="})) == [
+        ("data[key]", 'Invalid value: "key": duplicate of key present in binaryData')
+    ]
+
+
 # -- devices ----------------------------------------------------------------------------------------------------------
 
 
@@ -295,3 +301,23 @@ def test_exactly_one_version_is_stored() -> None:
     [(field, message)] = refused(lambda: created(kinds.CUSTOM_RESOURCE_DEFINITIONS, versions=versions))
     assert field == "spec.versions"
     assert message.endswith("must have exactly one version marked as storage version")
+
+
+def test_column_of_a_definition_has_a_type() -> None:
+    versions = copy.deepcopy(example(kinds.CUSTOM_RESOURCE_DEFINITIONS)["spec"]["versions"])
+    del versions[0]["additionalPrinterColumns"][0]["type"]
+    assert refused(lambda: created(kinds.CUSTOM_RESOURCE_DEFINITIONS, versions=versions)) == [
+        (
+            "spec.versions[0].additionalPrinterColumns[0].type",
+            "Required value: must be one of boolean,date,integer,number,string",
+        )
+    ]
+
+
+def test_kind_of_a_definition_may_have_mixed_case_and_no_spaces() -> None:
+    names = {"plural": "rockets", "kind": "Big Rocket", "listKind": "RocketList", "singular": "rocket"}
+    [(field, message)] = refused(lambda: created(kinds.CUSTOM_RESOURCE_DEFINITIONS, names=names))
+    assert field == "spec.names.kind"
+    assert message.startswith(
+        'Invalid value: "Big Rocket": may have mixed case, but should otherwise match: a DNS-1035'
+    )

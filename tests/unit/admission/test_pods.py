@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.admission.cluster import Cluster, refused
 
-from kubesched.admission import admit_create, admit_update, deletion_grace, is_graceful
+from kubesched.admission import admit_create, admit_update, deletion_grace
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, PRIORITY_CLASSES, Object
 
@@ -421,8 +421,8 @@ def test_only_pods_that_run_somewhere_are_given_time_to_end() -> None:
     waiting = created(pod())
     running = {**waiting, "spec": {**waiting["spec"], "nodeName": "n1"}}
     ended = {**running, "status": {"phase": "Succeeded"}}
-    assert not is_graceful(PODS, waiting)
-    assert is_graceful(PODS, running)
+    assert deletion_grace(PODS, waiting, None) == 0
+    assert deletion_grace(PODS, running, None) > 0
     assert [deletion_grace(PODS, each, None) for each in (waiting, running, ended)] == [0, 30, 0]
     assert deletion_grace(PODS, running, 5) == 5
     assert deletion_grace(PODS, running, 0) == 0

@@ -163,6 +163,15 @@ def test_pods_of_a_job_must_be_able_to_end() -> None:
     ]
 
 
+def test_pods_of_a_cron_job_restart_as_those_of_a_job() -> None:
+    pod = {"containers": [{"name": "a", "image": "b:1"}], "restartPolicy": "Sometimes"}
+    [(field, _), (other_field, message)] = refused(
+        lambda: created(kinds.CRON_JOBS, jobTemplate={"spec": {"template": {"spec": pod}}})
+    )
+    assert field == other_field == "spec.jobTemplate.spec.template.spec.restartPolicy"
+    assert message == 'Unsupported value: "Sometimes": supported values: "OnFailure", "Never"'
+
+
 def test_template_of_a_job_is_immutable_once_it_may_run() -> None:
     old = created(kinds.JOBS)
     pod = {**old["spec"]["template"]["spec"], "nodeSelector": {"disk": "ssd"}}

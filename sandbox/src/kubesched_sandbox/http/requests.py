@@ -9,7 +9,7 @@ from aiohttp import web
 from msgspec import structs
 
 from kubesched.admission import REVIEWS
-from kubesched.admission.definitions import is_inert
+from kubesched.admission.definitions import inert_warning
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched_sandbox.api import Api, ListSelector, PatchKind, selection
@@ -296,7 +296,7 @@ class Requests:
         self, info: RequestInfo, obj: Object, dry_run: bool, status: int, body: Body, said: tuple[str, ...] = ()
     ) -> web.Response:
         shapes = self._shapes(info)
-        inert = is_inert(info.resource, obj) if status == 201 else ""
+        inert = inert_warning(info.resource, obj) if status == 201 else ""
         warnings = (*body.warnings, *said, *((inert,) if inert else ()))
         record = None if dry_run else self._api.record(info.resource, info.namespace, obj["metadata"]["name"])
         if shapes.is_plain and info.accepted.media == JSON and record is not None and record.object is obj:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from kubesched.admission import names
 from kubesched.admission.reading import mapping, sequence, text
@@ -21,22 +21,23 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _POD_AFFINITIES = ("podAffinity", "podAntiAffinity")
-_GIVEN_UP_AFTER = 300
+_TOLERATION_SECONDS = 300
 _NODE_TROUBLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def tolerate_node_trouble(spec: Object) -> None:
     """Add the default tolerations for nodes that are not ready or unreachable, for 300 seconds."""
-    given = sequence(spec, "tolerations")
+    tolerations = sequence(spec, "tolerations")
     added = [
-        {"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": _GIVEN_UP_AFTER}
+        {"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": _TOLERATION_SECONDS}
         for key in _NODE_TROUBLE
         if not any(
-            each.get("key") in (key, None, "") and each.get("effect") in ("NoExecute", None, "") for each in given
+            toleration.get("key") in (key, None, "") and toleration.get("effect") in ("NoExecute", None, "")
+            for toleration in tolerations
         )
     ]
     if added:
-        spec["tolerations"] = [*given, *added]
+        spec["tolerations"] = [*tolerations, *added]
 
 
 def check_tolerations(tolerations: list[Object], where: str, mistakes: Mistakes) -> None:
@@ -55,8 +56,8 @@ def _check_toleration(toleration: Object, where: str, mistakes: Mistakes) -> Non
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
         mistakes.invalid(f"{where}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
     if operator in ("", "Equal"):
-        if words := names.label_value(value):
-            mistakes.invalid(f"{where}.operator", value, ";".join(words))
+        if reasons := names.label_value(value):
+            mistakes.invalid(f"{where}.operator", value, ";".join(reasons))
     elif operator == "Exists":
         if value:
             mistakes.invalid(f"{where}.operator", value, "value must be empty when `operator` is 'Exists'")
@@ -90,20 +91,20 @@ def check_affinity(affinity: Object, where: str, mistakes: Mistakes) -> None:
         _check_weight(term, at, mistakes)
         check_node_term(mapping(term, "preference"), f"{at}.preference", mistakes)
     for kind in _POD_AFFINITIES:
-        for term, at in _pod_terms(affinity, kind, where, mistakes):
-            _check_pod_term(term, at, mistakes)
-
-
-def _pod_terms(affinity: Object, kind: str, where: str, mistakes: Mistakes | None) -> Iterator[tuple[Object, str]]:
-    """The terms with their paths; weights are checked on the way if mistakes are to be collected."""
-    pods, field = mapping(affinity, kind), f"{where}.{kind}"
-    for i, term in enumerate(sequence(pods, REQUIRED)):
-        yield term, f"{field}.{REQUIRED}[{i}]"
-    for i, weighted in enumerate(sequence(pods, PREFERRED)):
-        at = f"{field}.{PREFERRED}[{i}]"
-        if mistakes is not None:
+        pods, field = mapping(affinity, kind), f"{where}.{kind}"
+        for i, term in enumerate(sequence(pods, REQUIRED)):
+            _check_pod_term(term, f"{field}.{REQUIRED}[{i}]", mistakes)
+        for i, weighted in enumerate(sequence(pods, PREFERRED)):
+            at = f"{field}.{PREFERRED}[{i}]"
             _check_weight(weighted, at, mistakes)
-        yield mapping(weighted, "podAffinityTerm"), f"{at}.podAffinityTerm"
+            _check_pod_term(mapping(weighted, "podAffinityTerm"), f"{at}.podAffinityTerm", mistakes)
+
+
+def _pod_affinity_terms(affinity: Object, kind: str) -> list[Object]:
+    """The terms of a podAffinity or a podAntiAffinity, required and preferred."""
+    terms = mapping(affinity, kind)
+    preferred = (mapping(weighted, "podAffinityTerm") for weighted in sequence(terms, PREFERRED))
+    return [*sequence(terms, REQUIRED), *preferred]
 
 
 def _check_weight(term: Object, where: str, mistakes: Mistakes) -> None:
@@ -164,32 +165,30 @@ def _check_constraint(constraint: Object, where: str, mistakes: Mistakes) -> Non
 def _check_label_keys(term: Object, where: str, mistakes: Mistakes) -> None:
     """Keys whose values come from the pod's own labels, and so must not be in the selector besides."""
     selector = term.get("labelSelector")
-    same, other = sequence(term, "matchLabelKeys"), sequence(term, "mismatchLabelKeys")
-    for field, keys in (("matchLabelKeys", same), ("mismatchLabelKeys", other)):
+    match_keys, mismatch_keys = sequence(term, "matchLabelKeys"), sequence(term, "mismatchLabelKeys")
+    for field, keys in (("matchLabelKeys", match_keys), ("mismatchLabelKeys", mismatch_keys)):
         if keys and selector is None:
             mistakes.forbidden(f"{where}.{field}", "must not be specified when labelSelector is not set")
         for i, key in enumerate(keys):
             mistakes.invalid_each(f"{where}.{field}[{i}]", key, names.label_key(key))
-    for i, key in enumerate(same):
-        if key in other:
+    for i, key in enumerate(match_keys):
+        if key in mismatch_keys:
             why = "exists in both matchLabelKeys and mismatchLabelKeys"
             mistakes.invalid(f"{where}.matchLabelKeys[{i}]", key, why)
-        # Once is what the server itself adds.
+        # `merge_label_keys` adds each key once.
         if selector is not None and _mentions(selector, key) > 1:
             mistakes.invalid(f"{where}[{i}]", key, "exists in both matchLabelKeys and labelSelector")
 
 
 def _mentions(selector: Object, key: str) -> int:
-    keys = [*mapping(selector, "matchLabels")]
-    keys += [text(each, "key") for each in sequence(selector, "matchExpressions")]
-    return keys.count(key)
+    expressions = sequence(selector, "matchExpressions")
+    return (key in mapping(selector, "matchLabels")) + sum(text(each, "key") == key for each in expressions)
 
 
-def merge_label_keys(spec: Object, labels: Mapping[str, str], where: str) -> None:
+def merge_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
     """Merge matchLabelKeys and mismatchLabelKeys, with the pod's own values, into the selectors of affinity terms."""
-    affinity = mapping(spec, "affinity")
     for kind in _POD_AFFINITIES:
-        for term, _ in _pod_terms(affinity, kind, where, None):
+        for term in _pod_affinity_terms(mapping(spec, "affinity"), kind):
             _merge(term, labels)
     for constraint in sequence(spec, "topologySpreadConstraints"):
         _merge(constraint, labels)

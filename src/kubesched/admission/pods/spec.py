@@ -5,11 +5,10 @@ from __future__ import annotations
 from kubesched.admission import names
 from kubesched.admission.pods.scheduling import check_affinity, check_gates, check_spread, check_tolerations
 from kubesched.admission.reading import fill, mapping, quantities, sequence, text
-from kubesched.admission.resources import check_amount, check_requirements, request_what_is_limited
+from kubesched.admission.resources import CONTAINER_KINDS, check_amount, check_requirements, request_what_is_limited
 from kubesched.admission.rules import Mistakes, check_labels
 from kubesched.api.kinds import Object
 
-KINDS = ("containers", "initContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -35,7 +34,7 @@ def fill_container(container: Object) -> None:
 
 
 def _is_latest(image: str) -> bool:
-    """Whether the image's tag is `latest`, said or implied."""
+    """Whether the image's tag is `latest`, or left out."""
     if "@" in image:
         return False
     tag = image.rpartition("/")[2].partition(":")[2]
@@ -72,14 +71,12 @@ def check_containers(
     mistakes.not_empty(f"{where}.containers", containers)
     seen: set[str] = set()
     host_ports: set[tuple[str, str, int]] = set()
-    for kind in KINDS:
+    for kind in CONTAINER_KINDS:
         for i, container in enumerate(containers if kind == "containers" else sequence(spec, kind)):
             field = f"{where}.{kind}[{i}]"
             _check_container(container, volumes, claims, field, mistakes)
-            name = text(container, "name")
-            if name and name in seen:
-                mistakes.duplicate(f"{field}.name", name)
-            seen.add(name)
+            if name := text(container, "name"):
+                mistakes.unique(f"{field}.name", name, seen)
             if container.get("ports"):
                 _check_ports(sequence(container, "ports"), host_ports, f"{field}.ports", mistakes)
             policy = text(container, "restartPolicy")
@@ -90,8 +87,7 @@ def check_containers(
 def _check_container(
     container: Object, volumes: frozenset[str], claims: frozenset[str], where: str, mistakes: Mistakes
 ) -> None:
-    name = text(container, "name")
-    mistakes.named(f"{where}.name", name, names.label)
+    mistakes.required_valid(f"{where}.name", text(container, "name"), names.label)
     image = text(container, "image")
     if not image:
         mistakes.required(f"{where}.image")
@@ -139,16 +135,15 @@ def _check_ports(ports: list[Object], host_ports: set[tuple[str, str, int]], whe
         if name := text(port, "name"):
             mistakes.invalid_each(f"{field}.name", name, names.port_name(name))
             mistakes.unique(f"{field}.name", name, seen)
-        inside, outside = port.get("containerPort"), port.get("hostPort")
-        mistakes.named(f"{field}.containerPort", inside, names.port_number)
+        mistakes.required_valid(f"{field}.containerPort", port.get("containerPort"), names.port_number)
         protocol = text(port, "protocol")
         mistakes.one_of(f"{field}.protocol", protocol, _PROTOCOLS)
-        if outside:
-            mistakes.invalid_each(f"{field}.hostPort", outside, names.port_number(outside))
-            taken = (protocol, text(port, "hostIP"), outside)
-            if taken in host_ports:
-                mistakes.duplicate(f"{field}.hostPort", "/".join(map(str, taken)))
-            host_ports.add(taken)
+        if number := port.get("hostPort"):
+            mistakes.invalid_each(f"{field}.hostPort", number, names.port_number(number))
+            host_port = (protocol, text(port, "hostIP"), number)
+            if host_port in host_ports:
+                mistakes.duplicate(f"{field}.hostPort", "/".join(map(str, host_port)))
+            host_ports.add(host_port)
 
 
 def _check_probe(probe: Object, where: str, mistakes: Mistakes) -> None:
@@ -158,8 +153,7 @@ def _check_probe(probe: Object, where: str, mistakes: Mistakes) -> None:
         mistakes.forbidden(f"{where}.{key}", "may not specify more than 1 handler type")
     for key in handlers[:1]:
         _check_handler(key, probe[key], f"{where}.{key}", mistakes)
-    counts = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
-    for key in counts:
+    for key in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
         mistakes.not_negative(f"{where}.{key}", probe.get(key))
 
 
@@ -168,8 +162,7 @@ def _check_handler(kind: str, handler: Object, where: str, mistakes: Mistakes) -
         mistakes.not_empty(f"{where}.command", sequence(handler, "command"))
         return
     port = handler.get("port")
-    words = names.port_name(port) if isinstance(port, str) else names.port_number(port or 0)
-    mistakes.invalid_each(f"{where}.port", port or 0, words)
+    mistakes.invalid_each(f"{where}.port", port or 0, names.port(port))
     if kind == "httpGet":
         mistakes.one_of(f"{where}.scheme", text(handler, "scheme"), ("HTTP", "HTTPS"))
 
@@ -190,7 +183,7 @@ _NAMES = (
 
 
 def fill_pod_spec(spec: Object) -> None:
-    """What a pod that says nothing else gets."""
+    """Set the defaults of a pod, or of the pods of a template."""
     fill(spec, "restartPolicy", "Always")
     fill(spec, "terminationGracePeriodSeconds", 30)
     fill(spec, "dnsPolicy", "ClusterFirst")
@@ -199,7 +192,7 @@ def fill_pod_spec(spec: Object) -> None:
         spec["securityContext"] = {}
     if account := text(spec, "serviceAccountName") or text(spec, "serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    for kind in KINDS:
+    for kind in CONTAINER_KINDS:
         for container in sequence(spec, kind):
             fill_container(container)
     for volume in sequence(spec, "volumes"):
@@ -207,7 +200,7 @@ def fill_pod_spec(spec: Object) -> None:
 
 
 def check_pod_spec(spec: Object, where: str, mistakes: Mistakes, *, added: frozenset[str] = frozenset()) -> None:
-    """`added` are volumes that a controller gives to the pods of a template."""
+    """`added` are the volumes that a controller adds to the pods of a template."""
     volumes = added | check_volumes(sequence(spec, "volumes"), f"{where}.volumes", mistakes)
     claims = _check_claims(sequence(spec, "resourceClaims"), f"{where}.resourceClaims", mistakes)
     check_containers(spec, volumes, claims, where, mistakes)
@@ -217,12 +210,12 @@ def check_pod_spec(spec: Object, where: str, mistakes: Mistakes, *, added: froze
         check_labels(mapping(spec, "nodeSelector"), f"{where}.nodeSelector", mistakes)
     if spec.get("affinity"):
         check_affinity(mapping(spec, "affinity"), f"{where}.affinity", mistakes)
-    if "schedulingGroup" in spec and spec["schedulingGroup"] is not None:
-        group, at = mapping(spec, "schedulingGroup"), f"{where}.schedulingGroup"
+    if (group := spec.get("schedulingGroup")) is not None:
+        at = f"{where}.schedulingGroup"
         if not group.get("podGroupName"):
             mistakes.invalid(at, group, "must specify one of: `podGroupName`")
         else:
-            mistakes.named(f"{at}.podGroupName", group["podGroupName"], names.subdomain)
+            mistakes.required_valid(f"{at}.podGroupName", group["podGroupName"], names.subdomain)
     if spec.get("schedulingGates"):
         check_gates(sequence(spec, "schedulingGates"), f"{where}.schedulingGates", mistakes)
     if spec.get("topologySpreadConstraints"):
@@ -250,7 +243,7 @@ def _check_plain_fields(spec: Object, where: str, mistakes: Mistakes) -> None:
 
 
 def _check_pod_level(spec: Object, claims: frozenset[str], where: str, mistakes: Mistakes) -> None:
-    """What is asked for the pod as a whole."""
+    """The pod-level resources and the overhead."""
     if resources := mapping(spec, "resources"):
         check_requirements(resources, f"{where}.resources", claims, mistakes)
     for name, amount in quantities(spec, "overhead").items():
@@ -275,8 +268,7 @@ def _check_claims(claims: list[Object], where: str, mistakes: Mistakes) -> froze
             why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             mistakes.invalid(field, claim, why)
         if not sources:
-            why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            mistakes.invalid(field, claim, why)
+            mistakes.invalid(field, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
         for key in sources:
             mistakes.invalid_each(f"{field}.{key}", claim[key], names.subdomain(claim[key]))
     return frozenset(seen)
@@ -312,7 +304,7 @@ def check_volumes(volumes: list[Object], where: str, mistakes: Mistakes) -> froz
         field = f"{where}[{i}]"
         _check_source(volume, field, mistakes)
         name = text(volume, "name")
-        mistakes.named(f"{field}.name", name, names.label)
+        mistakes.required_valid(f"{field}.name", name, names.label)
         mistakes.unique(f"{field}.name", name, seen)
     return frozenset(seen)
 

@@ -1,8 +1,7 @@
 """Field validation: unknown fields and values of the wrong type, in Kubernetes' words.
 
-The facts (names, types, merge keys) come from one data file, fields.json; see table.py for what it is. An object
-without problems, which is nearly every one, is recognised by the compiled structs there; only the others are walked
-field by field.
+Names and types of fields come from the field table, in table.py. Nearly every object is right, and accepted by the
+structs that are compiled there; only the others are walked field by field.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ class FieldMistake(msgspec.Struct, frozen=True):
     plain: str
     """As the author of a manifest reads it, after the path."""
     nearest: str | None = None
-    """For a field that the kind does not have: the most similar one that it has, if any is similar; else None."""
+    """For an unknown field: the most similar one that the kind has, "" if none is similar. None for a wrong value."""
 
     @property
     def unknown(self) -> bool:
-        """An unknown field, which may be tolerated, rather than a value that cannot be read."""
+        """Whether the field is unknown, which a client may tolerate, rather than its value unreadable."""
         return self.nearest is not None
 
     @property
     def mistake(self) -> Mistake:
-        """For authors of manifests."""
+        """As the author of a manifest reads it."""
         if not self.unknown:
             return Mistake(self.path, self.plain)
         return Mistake("", self.message + (f', did you mean "{self.nearest}"?' if self.nearest else ""))
@@ -53,16 +52,20 @@ class FieldMistake(msgspec.Struct, frozen=True):
 def field_mistakes(resource: Resource, obj: Object) -> list[FieldMistake]:
     """Unknown fields and values of wrong types, in the order of the object; of custom resources only the metadata."""
     root = definition_of(resource)
-    found: list[FieldMistake] = []
-    if root is None:
-        _check_metadata(obj.get("metadata"), found)
-    elif not is_acceptable(root, obj):
-        _check_struct(root, obj, _Place("", (), root), found)
-    return found
+    value: Any
+    if root is not None:
+        value, place = obj, _Place("", (), root)
+    else:
+        root = definition(METADATA.name)
+        value, place = obj.get("metadata"), _Place("metadata", ("metadata",), root)
+    mistakes: list[FieldMistake] = []
+    if value is not None and not is_acceptable(root, value):
+        _check_struct(root, value, place, mistakes)
+    return mistakes
 
 
 def readable(resource: Resource, obj: Object) -> Object:
-    """As much of an object as can be read: without unknown fields and values of wrong types."""
+    """The object without unknown fields and values of wrong types."""
     root = definition_of(resource)
     return obj if root is None else _readable(Type("struct", root.name), obj) or {}
 
@@ -70,14 +73,15 @@ def readable(resource: Resource, obj: Object) -> Object:
 def _readable(type_: Type, value: Any) -> Any:
     match type_.shape:
         case "struct" if isinstance(value, dict):
-            known = definition(type_.name).fields
-            read = {name: _readable(known[name].type, child) for name, child in value.items() if name in known}
-            return {name: child for name, child in read.items() if child is not None}
+            fields = definition(type_.name).fields
+            children = {name: _readable(fields[name].type, child) for name, child in value.items() if name in fields}
+            return {name: child for name, child in children.items() if child is not None}
         case "map" if isinstance(value, dict):
-            read = {name: _readable(type_.item, child) for name, child in value.items()}
-            return {name: child for name, child in read.items() if child is not None}
+            children = {name: _readable(type_.item, child) for name, child in value.items()}
+            return {name: child for name, child in children.items() if child is not None}
         case "list" if isinstance(value, list):
-            return [_zero(type_.item) if (read := _readable(type_.item, each)) is None else read for each in value]
+            items = (_readable(type_.item, item) for item in value)
+            return [_zero(type_.item) if item is None else item for item in items]
         case "scalar":
             place = _Place("", (), definition(METADATA.name))
             return value if value is not None and _scalar_mistake(type_.name, value, place) is None else None
@@ -87,7 +91,7 @@ def _readable(type_: Type, value: Any) -> Any:
 
 
 def _zero(type_: Type) -> Any:
-    """What stands for an item that cannot be read, so that the others keep their numbers."""
+    """What replaces an item of a list that cannot be read, so that the others keep their indices."""
     match type_.shape:
         case "struct" | "map":
             return {}
@@ -96,15 +100,9 @@ def _zero(type_: Type) -> Any:
     return 0 if type_.name in ("int32", "int64", "double", "quantity") else ""
 
 
-def _check_metadata(metadata: Any, found: list[FieldMistake]) -> None:
-    struct = definition(METADATA.name)
-    if metadata is not None and not is_acceptable(struct, metadata):
-        _check_struct(struct, metadata, _Place("metadata", ("metadata",), struct), found)
-
-
-def decoding_error(resource: Resource, found: Sequence[FieldMistake]) -> ApiError | None:
-    """The 400 for the first value that cannot be read at all, whatever field validation was asked for."""
-    for mistake in found:
+def decoding_error(resource: Resource, mistakes: Sequence[FieldMistake]) -> ApiError | None:
+    """The 400 for the first value that cannot be read, whichever field validation the client asked for."""
+    for mistake in mistakes:
         if not mistake.unknown:
             subject = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
             return bad_request(f"{subject}: {mistake.message}", [mistake.mistake])
@@ -117,7 +115,7 @@ def strict_decoding_error(unknown: Sequence[str]) -> ApiError:
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where in an object we are: the path for people, and the struct and fields that Go's decoder would name."""
+    """A place in an object: its path, and the struct and the fields that Go's decoder names in its messages."""
 
     path: str
     names: tuple[str, ...]
@@ -133,9 +131,9 @@ class _Place(msgspec.Struct, frozen=True):
         return _Place(f"{self.path}.{key}", self.names, self.struct)
 
 
-def _check_struct(struct: Definition, value: Any, place: _Place, found: list[FieldMistake]) -> None:
+def _check_struct(struct: Definition, value: Any, place: _Place, mistakes: list[FieldMistake]) -> None:
     if not isinstance(value, dict):
-        found.append(_mismatch(value, f"{struct.package}.{struct.short_name}", place))
+        mistakes.append(_mismatch(value, f"{struct.package}.{struct.short_name}", place))
         return
     fields = struct.fields
     for name, child in value.items():
@@ -143,29 +141,29 @@ def _check_struct(struct: Definition, value: Any, place: _Place, found: list[Fie
         inside = place.field(name, struct)
         if field is None:
             (nearest,) = difflib.get_close_matches(name, fields, n=1) or [""]
-            words = f'unknown field "{inside.path}"'
-            found.append(FieldMistake(inside.path, words, words, nearest))
+            message = f'unknown field "{inside.path}"'
+            mistakes.append(FieldMistake(inside.path, message, message, nearest))
         elif child is not None:
-            _check(field.type, child, inside, found)
+            _check(field.type, child, inside, mistakes)
 
 
-def _check(type_: Type, value: Any, place: _Place, found: list[FieldMistake]) -> None:
+def _check(type_: Type, value: Any, place: _Place, mistakes: list[FieldMistake]) -> None:
     match type_.shape:
         case "struct":
-            _check_struct(definition(type_.name), value, place, found)
+            _check_struct(definition(type_.name), value, place, mistakes)
         case "list" if isinstance(value, list):
             for index, child in enumerate(value):
-                _check(type_.item, child, place.item(index), found)
+                _check(type_.item, child, place.item(index), mistakes)
         case "map" if isinstance(value, dict):
             for key, child in value.items():
                 if child is not None:
-                    _check(type_.item, child, place.entry(key), found)
+                    _check(type_.item, child, place.entry(key), mistakes)
         case "list" | "map":
-            found.append(_mismatch(value, _go_type(type_), place))
+            mistakes.append(_mismatch(value, _go_type(type_), place))
         case "scalar":
             mistake = _scalar_mistake(type_.name, value, place)
             if mistake is not None:
-                found.append(mistake)
+                mistakes.append(mistake)
 
 
 def _scalar_mistake(name: str, value: Any, place: _Place) -> FieldMistake | None:
@@ -209,8 +207,8 @@ def _bytes_mistake(value: str, place: _Place) -> FieldMistake | None:
     except ValueError:
         legal = _BASE64.match(data)
         position = legal.end() if legal is not None else 0
-        words = f"illegal base64 data at input byte {position}"
-        return FieldMistake(place.path, words, words)
+        message = f"illegal base64 data at input byte {position}"
+        return FieldMistake(place.path, message, message)
     return None
 
 
@@ -221,27 +219,27 @@ def _time_mistake(value: str, name: str, place: _Place) -> FieldMistake | None:
         moment = None
     if moment is None or moment.tzinfo is None or "T" not in value:
         layout = "2006-01-02T15:04:05Z07:00" if name == "time" else "2006-01-02T15:04:05.000000Z07:00"
-        words = f'parsing time "{value}" as "{layout}": cannot parse "{value}"'
-        return FieldMistake(place.path, words, f"{value!r} is not a time such as 2026-01-31T12:00:00Z")
+        message = f'parsing time "{value}" as "{layout}": cannot parse "{value}"'
+        return FieldMistake(place.path, message, f"{value!r} is not a time such as 2026-01-31T12:00:00Z")
     return None
 
 
-def _mismatch(value: Any, wanted: str, place: _Place) -> FieldMistake:
+def _mismatch(value: Any, go_type: str, place: _Place) -> FieldMistake:
     kind = _JSON_KINDS[type(value)]
-    if kind == "number" and wanted in ("int32", "int64"):
+    if kind == "number" and go_type in ("int32", "int64"):
         kind = f"number {value}"
     where = f"Go struct field {place.struct.short_name}.{'.'.join(place.names)}" if place.names else "Go value"
-    words = f"json: cannot unmarshal {kind} into {where} of type {wanted}"
-    return FieldMistake(place.path, words, f"expected {_plain_type(wanted, value)}, got {described(value)}")
+    message = f"json: cannot unmarshal {kind} into {where} of type {go_type}"
+    return FieldMistake(place.path, message, f"expected {_plain_type(go_type, value)}, got {described(value)}")
 
 
-def _plain_type(wanted: str, value: Any) -> str:
-    if wanted in _INTEGERS:
-        low, high = _INTEGERS[wanted]
+def _plain_type(go_type: str, value: Any) -> str:
+    if go_type in _INTEGERS:
+        low, high = _INTEGERS[go_type]
         return f"an integer from {low} to {high}" if type(value) is int else "an integer"
-    if wanted.startswith("[]") and wanted != "[]uint8":
+    if go_type.startswith("[]") and go_type != "[]uint8":
         return "a list"
-    return _PLAIN_TYPES.get(wanted, "a mapping")
+    return _PLAIN_TYPES.get(go_type, "a mapping")
 
 
 def _go_type(type_: Type) -> str:

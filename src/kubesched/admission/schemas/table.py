@@ -6,8 +6,8 @@ double, quantity, intOrString, time, microTime), `any`, the name of another type
 Facts: listType, keys, mapType (server-side apply), strategy, mergeKey (strategic merge), default (JSON).
 
 Each type also becomes a msgspec struct that forbids unknown fields: one conversion in C tells whether an object fits.
-A yes is certain; a no only means that checking.py has to look closer. Pods are created by the thousand, so this must
-cost a few microseconds.
+A yes is certain; after a no `field_mistakes` looks closer. Pods are created by the thousand, so this must cost a few
+microseconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Shape = Literal["scalar", "list", "map", "struct", "any"]
 
 
 class Type(msgspec.Struct, frozen=True):
-    """What a value looks like, and how two values of it are merged."""
+    """The type of a value, and how patches merge two values of it."""
 
     shape: Shape
     name: str = ""
@@ -47,7 +47,7 @@ class Type(msgspec.Struct, frozen=True):
 
     @property
     def item(self) -> Type:
-        """The type of what is inside a list or a map; anything, if nothing is known."""
+        """The type of the items of a list or a map; `ANY` if it is not known."""
         return self.element or ANY
 
 
@@ -64,7 +64,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Definition:
-    """A named struct with its fields; parsed when first looked at."""
+    """A named struct with its fields, which are parsed when they are first read."""
 
     def __init__(self, name: str, spelled: dict[str, str], atomic: bool) -> None:
         self.name, self.atomic = name, atomic
@@ -104,28 +104,28 @@ def _file() -> _File:
 
 @cache
 def definition(name: str) -> Definition:
-    """The type of that full name, io.k8s.api.core.v1.PodSpec for example."""
+    """The struct with that full name, io.k8s.api.core.v1.PodSpec for example."""
     entry = _file().types[name]
     return Definition(name, entry.fields, entry.atomic)
 
 
 @cache
 def definition_of_kind(group: str, version: str, kind: str) -> Definition | None:
-    """The type of a kind; None for a kind that is not built in."""
+    """The struct of a kind; None for a kind that is not built in."""
     name = _file().kinds.get(f"{group}/{version}/{kind}")
     return definition(name) if name is not None else None
 
 
 def definition_of(resource: Resource) -> Definition | None:
-    """The type of a resource's objects; None for a custom resource."""
+    """The struct of a resource's objects; None for a custom resource."""
     return definition_of_kind(resource.group, resource.version, resource.kind)
 
 
 @cache
 def object_type(resource: Resource) -> Type:
     """The type of a resource's objects, as a Type; a custom resource is anything with the usual metadata."""
-    found = definition_of(resource)
-    return Type("struct", found.name) if found is not None else Type("struct", CUSTOM)
+    root = definition_of(resource)
+    return Type("struct", CUSTOM if root is None else root.name)
 
 
 CUSTOM = "custom"
@@ -133,11 +133,11 @@ CUSTOM = "custom"
 
 
 def field_type(struct: Type, field: str) -> Type:
-    """The type of a field of a struct; anything, where the struct does not know it."""
+    """The type of a field of a struct; `ANY` for a field that the struct does not have."""
     if struct.name == CUSTOM:
         return METADATA if field == "metadata" else _CUSTOM_FIELDS.get(field, ANY)
-    known = definition(struct.name).fields.get(field)
-    return known.type if known is not None else ANY
+    field_of_struct = definition(struct.name).fields.get(field)
+    return ANY if field_of_struct is None else field_of_struct.type
 
 
 def release() -> str:
@@ -147,21 +147,11 @@ def release() -> str:
 
 def parse_field(text: str) -> Field:
     """A field as fields.json spells it."""
-    spelled, *words = text.split(" ", 1)
-    required = spelled.endswith("!")
-    facts = dict(_fact(word) for word in _split_facts(words[0])) if words else {}
-    parsed = _type(spelled.removesuffix("!"), facts)
-    return Field(parsed, required, msgspec.json.decode(facts["default"]) if "default" in facts else None)
-
-
-def _split_facts(text: str) -> list[str]:
-    before, mark, default = text.partition("default=")
-    return before.split() + ([mark + default] if mark else [])
-
-
-def _fact(word: str) -> tuple[str, str]:
-    name, _, value = word.partition("=")
-    return name, value
+    text, has_default, default = text.partition(" default=")  # which may hold spaces, and comes last
+    spelled, *words = text.split()
+    facts = dict(word.split("=", 1) for word in words)
+    type_ = _type(spelled.removesuffix("!"), facts)
+    return Field(type_, spelled.endswith("!"), msgspec.json.decode(default) if has_default else None)
 
 
 def _type(spelled: str, facts: dict[str, str]) -> Type:
@@ -264,11 +254,11 @@ def _structs_in(type_: Type) -> list[str]:
 
 @cache
 def _compile(name: str) -> type[msgspec.Struct]:
-    known = definition(name)
+    struct = definition(name)
     # Field names like "continue" are no Python names, so every struct numbers its fields and renames them.
-    numbered = {f"f{index}": field for index, field in enumerate(known.fields)}
-    fields = [(number, _annotation(known.fields[field].type) | None, None) for number, field in numbered.items()]
-    return msgspec.defstruct(known.short_name, fields, forbid_unknown_fields=True, rename=numbered, gc=False)
+    numbered = {f"f{index}": field for index, field in enumerate(struct.fields)}
+    fields = [(number, _annotation(struct.fields[field].type) | None, None) for number, field in numbered.items()]
+    return msgspec.defstruct(struct.short_name, fields, forbid_unknown_fields=True, rename=numbered, gc=False)
 
 
 def _annotation(type_: Type) -> Any:
