@@ -35,9 +35,9 @@ class Informers:
         originals: Originals | None = None,
         on_unreadable: OnUnreadable = log_unreadable,
     ) -> None:
-        """`handle` is called with every change of these kinds, `on_unreadable` with every object that cannot be one.
+        """`handle` is called with every change of these kinds, `on_unreadable` with every object that cannot be read.
 
-        `custom` are resources that only plugins know, such as `racks.v1.example.com`. `originals` gets objects whole.
+        `custom` are resources that only plugins know, such as `racks.v1.example.com`. `originals` gets objects as JSON.
         """
         self._handle = handle
         self.reflectors: dict[str, Reflector[Any]] = {}

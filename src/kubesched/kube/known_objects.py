@@ -1,4 +1,4 @@
-"""What a reflector's handler knows: every event becomes the changes that keep that view consistent."""
+"""The objects that a reflector's handler knows: every event becomes the changes that keep them consistent."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class KnownObjects(Generic[T]):
     def objects(self) -> Mapping[str, T]:
         return self._objects
 
-    def seen(self, obj: T, identity: Identity) -> Sequence[Change[T]]:
-        """The object exists and looks like this: what is new about that."""
+    def put(self, obj: T, identity: Identity) -> Sequence[Change[T]]:
+        """The object exists in this version: what that changes."""
         key, uid, version = identity
         if self.unreadable:
             self.unreadable.discard(key)
@@ -46,8 +46,8 @@ class KnownObjects(Generic[T]):
         self._objects[key] = obj
         return (Change(known, obj),) if uid == known_uid else (Change(old=known), Change(new=obj))
 
-    def gone(self, identity: Identity) -> Sequence[Change[T]]:
-        """The object was deleted, or no longer matches what we asked for."""
+    def delete(self, identity: Identity) -> Sequence[Change[T]]:
+        """The object was deleted, or no longer matches the selectors."""
         key, uid, version = identity
         self.unreadable.discard(key)
         known = self._objects.get(key)
@@ -60,11 +60,11 @@ class KnownObjects(Generic[T]):
         self._remember_deletion(key, version)
         return () if known is None else (Change(old=known),)
 
-    def replaced(self, truth: Mapping[str, T], unreadable: Set[str] = frozenset()) -> Iterator[Change[T]]:
-        """All there is, from a list: what it lacks is deleted, even if the server forgot its past and counts anew.
+    def replace(self, truth: Mapping[str, T], unreadable: Set[str] = frozenset()) -> Iterator[Change[T]]:
+        """All objects of a list: what it lacks is deleted, even if the server forgot its past and counts anew.
 
-        What cannot be read is there all the same: what was known of it stays. Take all changes: the view moves on with
-        each.
+        Objects that cannot be read exist all the same: what was known of them stays. Take all changes: each is made
+        only when it is taken.
         """
         self._tombstones.clear()
         self.unreadable = set(unreadable)

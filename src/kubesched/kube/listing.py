@@ -32,7 +32,7 @@ class EventStream(Protocol):
 
 
 class ObjectSource(Protocol):
-    """What a reflector needs of an API server. Both methods raise KubeError."""
+    """The requests of a reflector to an API server. Both methods raise KubeError."""
 
     async def page(self, *, resource_version: str, limit: int, more: str) -> bytes:
         """Some of the objects: at least as new as that version, or the newest if it is empty."""
@@ -41,12 +41,12 @@ class ObjectSource(Protocol):
         """What happened since that version; with initial events, all objects first and then a bookmark."""
 
 
-async def listed_in_pages(
+async def list_in_pages(
     source: ObjectSource, codec: Codec[T], *, version: str = "", arrived: Callable[[int], None] = lambda count: None
 ) -> ListPage[T]:
-    """All objects, the version they are of, and word of those that cannot be read. Raises KubeError.
+    """All objects, the version they are of, and those that cannot be read. Raises KubeError.
 
-    `arrived` is told how many each page brought.
+    `arrived` is called with the number of objects of each page.
     """
     # Any version but the newest is served from memory, where pages would only cost.
     limit = PAGE if version in ("", "0") else 0
@@ -60,7 +60,8 @@ async def listed_in_pages(
             if not (more and error.is_expired):
                 raise
             arrived(-len(objects))
-            objects, unreadable, limit, more, version = [], [], 0, "", ""  # too slow for pages: all at once
+            # Pages came too slowly for the server to remember the version: read all at once.
+            objects, unreadable, limit, more, version = [], [], 0, "", ""
             continue
         page = codec.page(body)
         objects += page.objects
@@ -113,5 +114,5 @@ class ApiSource:
 
 def _with_query(path: str, query: Mapping[str, str]) -> str:
     """The path with those parameters that have a value."""
-    given = {name: value for name, value in query.items() if value}
-    return f"{path}?{urlencode(given)}" if given else path
+    parameters = {name: value for name, value in query.items() if value}
+    return f"{path}?{urlencode(parameters)}" if parameters else path

@@ -20,7 +20,7 @@ from kubesched.kube.decoding import (
 )
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.known_objects import KnownObjects
-from kubesched.kube.listing import EventStream, ObjectSource, listed_in_pages
+from kubesched.kube.listing import EventStream, ObjectSource, list_in_pages
 from kubesched.kube.timing import REAL_TIME, Timing
 
 T = TypeVar("T")
@@ -40,8 +40,8 @@ OnUnreadable = Callable[[str, UnreadableObject], None]
 """Called with the reflector's name and an object that could not be read: it is skipped, all else goes on."""
 
 
-def log_unreadable(name: str, found: UnreadableObject) -> None:
-    log.error("%s: %s cannot be read and is skipped: %s", name, found.identity.key or "an object", found.why)
+def log_unreadable(name: str, obj: UnreadableObject) -> None:
+    log.error("%s: %s cannot be read and is skipped: %s", name, obj.identity.key or "an object", obj.why)
 
 
 class NoStreamedListsError(KubeError):
@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
             await self._list_and_watch()
         except KubeError as error:
             if self._asked_to_relist and not self._needs_list:
-                return True  # it was us who closed the watch
+                return True  # `relist` has closed the watch
             return self._note(error)
         return bool(self._asked_to_relist) or self._was_healthy()
 
@@ -250,11 +250,11 @@ class Reflector(Generic[T]):
         return None
 
     async def _list_in_pages(self, version: str) -> None:
-        page = await listed_in_pages(self._source, self._codec, version=version)
-        for found in page.unreadable:
-            self._on_unreadable(self.name, found)
+        page = await list_in_pages(self._source, self._codec, version=version)
+        for obj in page.unreadable:
+            self._on_unreadable(self.name, obj)
         by_key = {self._codec.identity(obj).key: obj for obj in page.objects}
-        await self._replace(by_key, {found.identity.key for found in page.unreadable}, page.resource_version)
+        await self._replace(by_key, {obj.identity.key for obj in page.unreadable}, page.resource_version)
 
     async def _list_as_stream(self, version: str) -> EventStream:
         try:
@@ -283,7 +283,7 @@ class Reflector(Generic[T]):
             raise
 
     async def _replace(self, objects: Mapping[str, T], unreadable: Set[str], version: str) -> None:
-        await self._deliver(self._count_missed(self._known.replaced(objects, unreadable)))
+        await self._deliver(self._count_missed(self._known.replace(objects, unreadable)))
         self._version = version
         self._version_number = version_number(version)
         self._version_is_lost = False
@@ -320,7 +320,7 @@ class Reflector(Generic[T]):
         obj, identity = event.object, self._codec.identity(event.object)
         if known is self._known:
             self._reach(identity.version)
-        return known.gone(identity) if event.type == "DELETED" else known.seen(obj, identity)
+        return known.delete(identity) if event.type == "DELETED" else known.put(obj, identity)
 
     def _changes_step_by_step(self, line: bytes, known: KnownObjects[T]) -> Sequence[Change[T]] | None:
         event = watch_event(line)
@@ -332,11 +332,11 @@ class Reflector(Generic[T]):
         if known is self._known:
             self._reach(identity.version)
         if event.type == "DELETED":
-            return known.gone(identity)
+            return known.delete(identity)
         if event.type not in ("ADDED", "MODIFIED"):
             log.error("%s: unknown watch event %s", self.name, event.type)
             return ()
-        return () if obj is None else known.seen(obj, identity)
+        return () if obj is None else known.put(obj, identity)
 
     def _read(self, type_: str, raw: bytes, known: KnownObjects[T]) -> tuple[T | None, Identity]:
         """The object of an event. If that cannot be read, what is known of it stays; to delete it, its name will do."""

@@ -58,7 +58,7 @@ def test_deletions_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(known_objects, "MOST_TOMBSTONES", MOST)
     known = KnownObjects(DictCodec())
     for number in range(3 * MOST):
-        list(known.gone(Identity(f"ns/{number}", "", number + 1)))
+        list(known.delete(Identity(f"ns/{number}", "", number + 1)))
     assert len(known._tombstones) == MOST
 
 

@@ -24,7 +24,7 @@ from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.decoding import Codec, DictCodec
 from kubesched.kube.discovered import codec_of, server_version, source_of
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError, UnreadableAnswerError
-from kubesched.kube.listing import listed_in_pages
+from kubesched.kube.listing import list_in_pages
 from kubesched.kube.transport import user_agent
 from kubesched.simulate.kinds import kinds_read
 
@@ -222,7 +222,7 @@ class LiveCluster:
 
         async def listed(name: str, resource: Resource, codec: Codec[Any]) -> list[Any] | UnreadableKind:
             try:
-                return (await listed_in_pages(source_of(client, resource), codec, arrived=arrived))[0]
+                return (await list_in_pages(source_of(client, resource), codec, arrived=arrived))[0]
             except ApiStatusError as error:
                 if error.code == 404 and resource not in ESSENTIAL:
                     return []  # an older server, or one without this group: then there are none of these
