@@ -1,8 +1,8 @@
-"""The cache debugger, as kube-scheduler has one: dumps of queue, cache and nominations for /debug and SIGUSR2, and the
-comparer, which holds cache and queue against what the API server says.
+"""The cache debugger, as in kube-scheduler: dumps of queue, cache and nominations for /debug and SIGUSR2, and the
+comparer, which compares cache and queue with the API server.
 
-kube-scheduler's comparer only logs; this one repairs every difference. A repair goes the way of all changes, through
-`Scheduler.handle`: a recording has it.
+kube-scheduler's comparer only logs; this one repairs every difference, through `Scheduler.handle`, so that recordings
+have the repairs.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from kubesched.scheduler.scheduler import Scheduler
 COMPARE_EVERY = 15 * 60.0
 """Seconds between two comparisons."""
 WATCH_LAG = 5.0
-"""Seconds within which the watch must have shown what the answer to a binding gave away."""
+"""Seconds within which the watch must show the change of which the answer to a binding told."""
 
 log = Log(__name__)
 
 
 class CacheComparer:
-    """Compares from time to time, and when there is reason to."""
+    """Compares every 15 minutes, and after `compare_soon`."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class CacheComparer:
         handling: ObjectHandling,
         lost_wakeups: LostWakeups | None = None,
     ) -> None:
-        """With `lost_wakeups`, pods that wait are looked at more often than the cache is compared."""
+        """With `lost_wakeups`, pods that wait are looked at every minute."""
         self._scheduler = scheduler
         self._handling = handling
         self._informers = informers
@@ -73,12 +73,12 @@ class CacheComparer:
         self._soon.set()
 
     def expect_change(self, pod: Pod) -> None:
-        """The pod is gone or bound, as the API server says: compare unless the watch shows it any moment."""
+        """The API server says that the pod is gone or bound: compare unless the watch shows that within seconds."""
         asyncio.get_running_loop().call_later(WATCH_LAG, self._compare_if_still_pending, pod)
 
     def _compare_if_still_pending(self, pod: Pod) -> None:
-        known = self._scheduler.pods.get(pod.key)
-        if known is not None and known.uid == pod.uid and not known.spec.node_name:
+        cached = self._scheduler.pods.get(pod.key)
+        if cached is not None and cached.uid == pod.uid and not cached.spec.node_name:
             log.warning("The watch has not shown what the API server said to a binding", pod=pod.key)
             self.compare_soon()
 
@@ -99,7 +99,7 @@ class CacheComparer:
 
 
 class CacheDifference(NamedTuple):
-    """One object that is not in the cache as the API server has it."""
+    """An object that differs between cache and API server."""
 
     kind: str
     name: str
@@ -107,7 +107,7 @@ class CacheDifference(NamedTuple):
 
 
 def compare(scheduler: Scheduler, nodes: Mapping[str, Node], pods: Mapping[str, Pod]) -> list[CacheDifference]:
-    """All differences. Pods that are being bound are ahead of the API server, and no difference."""
+    """All differences. Pods that are being bound are ahead of the API server, which is no difference."""
     return [*_compare_nodes(scheduler, nodes), *_compare_pods(scheduler, pods)]
 
 
@@ -117,7 +117,7 @@ def repair(
     pods: Mapping[str, Pod],
     handle: Handler[KubeObject] | None = None,
 ) -> list[CacheDifference]:
-    """The differences that were found; the scheduler has handled them as changes, by way of `handle` if given."""
+    """Repair all differences, and return them: each is handled as a change, by `handle` or else by the scheduler."""
     handle = handle or scheduler.handle
     differences = compare(scheduler, nodes, pods)
     for kind, name, _ in differences:
@@ -127,7 +127,7 @@ def repair(
         elif name in pods:
             change = Change(scheduler.pods.get(name), pods[name])
         else:
-            change = Change(scheduler.pods.get(name) or _stray(scheduler, name))
+            change = Change(scheduler.pods.get(name) or _find_placed(scheduler, name))
         if change != Change():  # it may be gone since, with another difference
             handle(change)
     return differences
@@ -135,10 +135,10 @@ def repair(
 
 def _compare_nodes(scheduler: Scheduler, nodes: Mapping[str, Node]) -> Iterator[CacheDifference]:
     for name, node in nodes.items():
-        known = _cached_node(scheduler, name)
-        if known is None:
+        cached = _cached_node(scheduler, name)
+        if cached is None:
             yield CacheDifference("Node", name, "not known")
-        elif known != node:
+        elif cached != node:
             yield CacheDifference("Node", name, "known in another version")
     table = scheduler.state.nodes
     for name, row in table.row_of.items():
@@ -148,21 +148,23 @@ def _compare_nodes(scheduler: Scheduler, nodes: Mapping[str, Node]) -> Iterator[
 
 def _compare_pods(scheduler: Scheduler, pods: Mapping[str, Pod]) -> Iterator[CacheDifference]:
     for key, pod in pods.items():
-        known = scheduler.pods.get(key)
-        if known is None:
+        cached = scheduler.pods.get(key)
+        if cached is None:
             yield CacheDifference("Pod", key, "not known")
-        elif known.uid != pod.uid:
+        elif cached.uid != pod.uid:
             yield CacheDifference("Pod", key, "known as another pod of that name")
-        elif known.spec.node_name != pod.spec.node_name:
-            yield CacheDifference("Pod", key, f'known on "{known.spec.node_name}", is on "{pod.spec.node_name}"')
+        elif cached.spec.node_name != pod.spec.node_name:
+            yield CacheDifference("Pod", key, f'known on "{cached.spec.node_name}", is on "{pod.spec.node_name}"')
         elif pod.spec.node_name and _node_of(scheduler, pod) != pod.spec.node_name:
             yield CacheDifference("Pod", key, f'not counted on "{pod.spec.node_name}"')
     for key in scheduler.pods:
         if key not in pods:
             yield CacheDifference("Pod", key, "known but gone")
-    known_anywhere = {*pods, *scheduler.pods}
-    for placed in scheduler.state.pods.at:  # the scheduler may not even know one: the comparisons above do not find it
-        if placed is not None and not placed.assumed and placed.pod.key not in known_anywhere:
+    keys = {*pods, *scheduler.pods}
+    for (
+        placed
+    ) in scheduler.state.pods.at:  # of a pod that only the cluster state has, the comparisons above know nothing
+        if placed is not None and not placed.assumed and placed.pod.key not in keys:
             yield CacheDifference("Pod", placed.pod.key, "counted but gone")
 
 
@@ -172,9 +174,9 @@ def _cached_node(scheduler: Scheduler, name: str) -> Node | None:
     return table.node(row) if row is not None and table.live[row] else None
 
 
-def _stray(scheduler: Scheduler, key: str) -> Pod | None:
-    placed = (each for each in scheduler.state.pods.at if each is not None)
-    return next((each.pod for each in placed if each.pod.key == key), None)
+def _find_placed(scheduler: Scheduler, key: str) -> Pod | None:
+    placed_pods = (placed.pod for placed in scheduler.state.pods.at if placed is not None)
+    return next((pod for pod in placed_pods if pod.key == key), None)
 
 
 def _node_of(scheduler: Scheduler, pod: Pod) -> str:
@@ -189,10 +191,10 @@ def queue_dump(scheduler: Scheduler) -> dict[str, Any]:
     """The pods in each place of the queue, with the plugins that rejected them."""
     queue = scheduler.queue
     return {
-        "active": [_queued(each) for each in queue.active()],
-        "backoff": [_queued(each) for each in (*queue.backoff(), *queue.error_backoff())],
-        "unschedulable": [_queued(each) for each in queue.unschedulable()],
-        "inFlight": [each.key for each in queue.in_flight()],
+        "active": [_dump_queued(queued) for queued in queue.active()],
+        "backoff": [_dump_queued(queued) for queued in (*queue.backoff(), *queue.error_backoff())],
+        "unschedulable": [_dump_queued(queued) for queued in queue.unschedulable()],
+        "inFlight": [queued.key for queued in queue.in_flight()],
         "waitingOnPermit": {waiting.pod.key: waiting.pending_plugins for waiting in scheduler.waiting},
     }
 
@@ -203,13 +205,13 @@ def state_dump(scheduler: Scheduler) -> dict[str, Any]:
     resources = table.resources
     dump = {}
     for name, row in sorted(table.row_of.items()):
-        placed = pods.on_row[row] if row < len(pods.on_row) else []
+        placed_pods = pods.on_row[row] if row < len(pods.on_row) else []
         dump[name] = {
             "isGhost": not bool(table.live[row]),
             "allocatable": _amounts(resources, table.allocatable[:, row].tolist()),
             "requested": _amounts(resources, table.requested[:, row].tolist()),
-            "pods": [each.pod.key for each in placed if not each.assumed],
-            "assumedPods": [each.pod.key for each in placed if each.assumed],
+            "pods": [placed.pod.key for placed in placed_pods if not placed.assumed],
+            "assumedPods": [placed.pod.key for placed in placed_pods if placed.assumed],
         }
     return dump
 
@@ -220,7 +222,7 @@ def nominated_dump(scheduler: Scheduler) -> dict[str, list[str]]:
     return {name: [pod.key for pod in nominated.on_node(name)] for name in sorted(nominated.nodes)}
 
 
-def _queued(queued: QueuedPod) -> dict[str, Any]:
+def _dump_queued(queued: QueuedPod) -> dict[str, Any]:
     return {
         "pod": queued.key,
         "attempts": queued.attempts,

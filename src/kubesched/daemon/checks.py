@@ -1,4 +1,4 @@
-"""Whether the flags make sense together; the words are those of kube-scheduler."""
+"""Checks of the flags, each alone and together, in kube-scheduler's words."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ def _metrics(options: Options, release: Release) -> Iterator[str]:
 
 
 def _versions(options: Options) -> Iterator[str]:
-    for flag, given in (
+    for flag, texts in (
         ("emulated-version", options.emulated_version),
         ("min-compatibility-version", options.min_compatibility_version),
     ):
-        for text in given:
+        for text in texts:
             component, equals, version = text.partition("=")
             if equals and component.strip() != "kube":
                 yield f"component not registered: {component.strip()}"
@@ -110,10 +110,10 @@ def _versions(options: Options) -> Iterator[str]:
 
 
 def emulated_release(options: Options) -> Release | None:
-    """The release that --emulated-version names, or the oldest that there is; None without the flag."""
-    named = [text.rpartition("=")[2].strip().removeprefix("v") for text in options.emulated_version]
+    """The release that --emulated-version names, or the oldest if it names no other; None without the flag."""
+    names = [text.rpartition("=")[2].strip().removeprefix("v") for text in options.emulated_version]
     oldest = next(iter(RELEASES.values()))
-    return next((RELEASES[name] for name in named if name in RELEASES), oldest) if named else None
+    return next((RELEASES[name] for name in names if name in RELEASES), oldest) if names else None
 
 
 def _minor_of(name: str) -> tuple[int, ...]:

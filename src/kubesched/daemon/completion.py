@@ -67,8 +67,8 @@ class Completed:
 
 
 def complete_options(options: Options, server_version: str = "") -> Completed:
-    """Read what the options point to, as the release has it that --emulated-version names, else that of the API server,
-    else the newest. OptionsError or ConfigError if something is wrong."""
+    """Read the files that the options name, for the release of --emulated-version, else that of the API server, else
+    the newest. OptionsError or ConfigError if something is wrong."""
     if emulated := emulated_release(options):
         return _complete(options, emulated, ReleaseSource.FLAG)
     served = release_of(server_version)
@@ -76,7 +76,7 @@ def complete_options(options: Options, server_version: str = "") -> Completed:
 
 
 def completed_as_any(options: Options) -> Completed:
-    """As the newest release for which the options are right, while the API server has not said which it is."""
+    """For the newest release for which the options are right, while that of the API server is not known."""
     try:
         return complete_options(options)
     except UserError:
@@ -123,10 +123,10 @@ def with_policy(before: Completed, text: str, *, source: str) -> Completed:
     return replace(before, configuration=configuration, awaits_policy=False, warnings=(*before.warnings, *notes))
 
 
-def write_configuration(what: Completed) -> Path:
-    """Do what --write-config-to asks for, and say where it was written. ProfileError if it could not be run."""
-    file = Path(what.options.write_config_to)
-    text = config.to_yaml(_as_run(what.configuration))
+def write_configuration(settings: Completed) -> Path:
+    """Write the file of --write-config-to, and return its path. ProfileError for a profile that could not be run."""
+    file = Path(settings.options.write_config_to)
+    text = config.to_yaml(_as_run(settings.configuration))
     try:
         with open_private(str(file)) as stream:  # it has the keys of extenders
             stream.write(text)
@@ -141,10 +141,11 @@ def _as_run(configuration: config.SchedulerConfiguration) -> config.SchedulerCon
     context = PluginContext(features=configuration.features, now=time.time)
     profiles = []
     for profile in configuration.profiles:
-        Profile(profile, registry, context)  # which knows of plugins that are not there, or there twice
+        Profile(profile, registry, context)  # raises ProfileError for plugins that are unknown, or enabled twice
         enabled = profile.plugins.enabled_names()
-        given = {name: args for name, args in sorted(profile.plugin_config.items()) if name in enabled}
-        used = {name: args for name, args in given.items() if args is not None}
+        used = {
+            name: args for name, args in sorted(profile.plugin_config.items()) if name in enabled and args is not None
+        }
         profiles.append(msgspec.structs.replace(profile, plugin_config=used))
     return msgspec.structs.replace(configuration, profiles=tuple(profiles))
 
@@ -170,12 +171,11 @@ def _configuration(options: Options, features: Features) -> config.SchedulerConf
 
 def _given_values(options: Options, fields: dict[str, str]) -> dict[str, Any]:
     """The values that the command line gives, by the fields of the configuration that they set."""
-    given = {field: flag.replace("-", "_") for flag, field in fields.items() if flag in options.given}
-    return {field: getattr(options, name) for field, name in given.items()}
+    return {field: getattr(options, FLAGS[flag].field) for flag, field in fields.items() if flag in options.given}
 
 
 def _ignored(options: Options) -> list[str]:
-    """Deprecated flags beside a configuration file: upstream drops them without a word."""
+    """Remarks on flags that a configuration file overrules; kube-scheduler ignores them silently."""
     if not options.config:
         return []
     names = sorted({*_TOP_LEVEL, *_CLIENT_CONNECTION} & options.given)

@@ -1,7 +1,7 @@
-"""Writes whose answer is no answer: the API server is asked what became of them until it knows.
+"""Writes whose answer was lost: the object is read, again and again, until its state is known.
 
-Until then a pod keeps its place on a node, and a claim its devices. Giving them away in doubt, because the question was
-unlucky as well, is how two pods come to share what only one can have.
+Until then a pod keeps its place on a node, and a claim its devices. If they were given away in doubt, because reading
+failed as well, two pods could come to share what only one can have.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ T = TypeVar("T")
 
 
 def leaves_doubt(error: KubeError) -> bool:
-    """Whether a write that ended so may have taken effect. A conflict may be with ourselves, the time before."""
+    """Whether a write that ended so may have taken effect. A conflict may be with an earlier try of the same write."""
     return error.maybe_done or (isinstance(error, ApiStatusError) and (error.code == 409 or error.code >= 500))
 
 
-async def certain(ask: Callable[[], Awaitable[T]], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> T:
+async def ask_until_certain(
+    ask: Callable[[], Awaitable[T]], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> T:
     """Ask until the server answers. Of all errors only Not Found is an answer, and is raised.
 
-    That we have no credentials, are not allowed to ask, ask too often, or ask a server that is ill, says nothing about
-    what was written.
+    Errors about credentials, permissions, throttling or a server that is ill say nothing about what was written.
     """
     pause = _FIRST_PAUSE
     while True:
@@ -46,23 +47,23 @@ async def certain(ask: Callable[[], Awaitable[T]], *, sleep: Callable[[float], A
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def says_the_same(written: dict[str, Any], stored: dict[str, Any], subresource: str) -> bool:
-    """Whether an object was replaced after all, by what is stored: its status, or all but what the server fills in."""
+def is_replaced(written: dict[str, Any], stored: dict[str, Any], subresource: str) -> bool:
+    """Whether the stored object is the one that was written: its status, or all but what the server fills in."""
     if subresource == "status":
         return bool(_without_empty(written.get("status")) == _without_empty(stored.get("status")))
-    return bool(_what_is_given(written) == _what_is_given(stored))
+    return bool(_client_fields(written) == _client_fields(stored))
 
 
 def is_patched(patch: dict[str, Any], stored: dict[str, Any]) -> bool:
-    """Whether an object has all that a merge patch would change, so that merging it again makes no difference."""
-    asked = {name: value for name, value in patch.get("metadata", {}).items() if name != "resourceVersion"}
-    return bool(_without_empty(apply_merge_patch(stored, {**patch, "metadata": asked})) == _without_empty(stored))
+    """Whether the stored object has the patch: whether merging it again would change nothing."""
+    metadata = {name: value for name, value in patch.get("metadata", {}).items() if name != "resourceVersion"}
+    return bool(_without_empty(apply_merge_patch(stored, {**patch, "metadata": metadata})) == _without_empty(stored))
 
 
-def _what_is_given(obj: dict[str, Any]) -> Any:
-    given = {name: value for name, value in obj.items() if name not in ("metadata", "status")}
-    kept = {name: obj["metadata"].get(name) for name in ("annotations", "finalizers", "labels", "ownerReferences")}
-    return _without_empty({**given, "metadata": kept})
+def _client_fields(obj: dict[str, Any]) -> Any:
+    """The fields that a client writes: all but the status and what the server fills in."""
+    metadata = {name: obj["metadata"].get(name) for name in ("annotations", "finalizers", "labels", "ownerReferences")}
+    return _without_empty({**obj, "status": None, "metadata": metadata})
 
 
 def _without_empty(value: Any) -> Any:

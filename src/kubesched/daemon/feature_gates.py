@@ -1,4 +1,4 @@
-"""Feature gates as a command line sets them, and the version that this says it is."""
+"""Feature gates as a command line sets them, and the version that the daemon reports."""
 
 from __future__ import annotations
 
@@ -31,47 +31,47 @@ class GateError(UserError):
 
 
 class FeatureGates(dict[str, bool]):
-    """All gates and their values, once the command line had its say."""
+    """All gates of a release, with the values that the command line gives them."""
 
     def __init__(self, settings: Mapping[str, bool] | None = None, release: Release = V1_36) -> None:
         settings = settings or {}
         self.release = release
-        self.known = known = gates_of(release)
-        if mistakes := list(_mistakes(settings, known)):
+        self.definitions = gates = gates_of(release)
+        if mistakes := list(_mistakes(settings, gates)):
             raise GateError(aggregated(mistakes))
-        super().__init__(_resolve(settings, known))
+        super().__init__(_resolve(settings, gates))
         if mistakes := list(self._unmet_dependencies()):
             raise GateError(aggregated(mistakes))
-        self.warnings = (*_warnings(settings, known), *self._not_followed())
+        self.warnings = tuple(_warnings(settings, gates))
         """Remarks on gates that will be removed, and on those that change nothing here."""
+        if ignored := [name for name in NOT_FOLLOWED if name in gates and self[name] != gates[name].default]:
+            remark = f"feature gates that kube-scheduler follows, but kubesched does not: {', '.join(ignored)}"
+            self.warnings += (remark,)
 
     @classmethod
-    def parse(cls, given: Mapping[str, Sequence[str]], release: Release = V1_36) -> FeatureGates:
+    def parse(cls, flag: Mapping[str, Sequence[str]], release: Release = V1_36) -> FeatureGates:
         """From the flag's value: `Gate=true` texts by component, which is `kube` or nothing."""
-        return cls(gate_settings(given), release)
-
-    def _not_followed(self) -> Iterator[str]:
-        names = [name for name in NOT_FOLLOWED if name in self.known and self[name] != self.known[name].default]
-        if names:
-            yield f"feature gates that kube-scheduler follows, but kubesched does not: {', '.join(names)}"
+        return cls(gate_settings(flag), release)
 
     def _unmet_dependencies(self) -> Iterator[str]:
-        for name, gate in self.known.items():
+        for name, gate in self.definitions.items():
             unmet = [needed for needed in gate.needs if not self[needed]]
             if self[name] and unmet:
                 yield f"{name} is enabled, but depends on features that are disabled: [{' '.join(unmet)}]"
 
 
-def gate_settings(given: Mapping[str, Sequence[str]]) -> dict[str, bool]:
-    """What a flag sets, by gate, whether a release knows the gate or not. Raises GateError."""
-    if "" in given and COMPONENT in given:
+def gate_settings(flag: Mapping[str, Sequence[str]]) -> dict[str, bool]:
+    """The values that a flag gives to gates, whether a release has the gate or not. Raises GateError."""
+    if "" in flag and COMPONENT in flag:
         raise GateError("set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use")
     settings: dict[str, bool] = {}
-    for component, texts in given.items():
+    for component, texts in flag.items():
         if component not in ("", COMPONENT):
             raise GateError(f"component not registered: {component}")
         for text in texts:
-            settings.update([_setting(text)] if text else [])
+            if text:
+                name, value = _setting(text)
+                settings[name] = value
     return settings
 
 
@@ -85,9 +85,9 @@ def _setting(text: str) -> tuple[str, bool]:
         raise GateError(f"invalid value of {name}={value}, err: {error}") from None
 
 
-def _mistakes(settings: Mapping[str, bool], known: Mapping[str, Gate]) -> Iterator[str]:
+def _mistakes(settings: Mapping[str, bool], gates: Mapping[str, Gate]) -> Iterator[str]:
     for name, value in settings.items():
-        gate = known.get(name)
+        gate = gates.get(name)
         if gate is None:
             yield f"unrecognized feature gate: {name}"
             return
@@ -96,21 +96,21 @@ def _mistakes(settings: Mapping[str, bool], known: Mapping[str, Gate]) -> Iterat
             yield f"cannot set feature gate {name} to {shown}, feature is locked to {locked}"
 
 
-def _resolve(settings: Mapping[str, bool], known: Mapping[str, Gate]) -> dict[str, bool]:
+def _resolve(settings: Mapping[str, bool], gates: Mapping[str, Gate]) -> dict[str, bool]:
     """The value of every gate. A gate that is set by name goes before AllAlpha and AllBeta."""
-    values = {name: gate.default for name, gate in known.items()}
+    values = {name: gate.default for name, gate in gates.items()}
     for all_of_them, stage in ALL_OF_A_STAGE.items():
         if all_of_them in settings:
-            values.update((name, settings[all_of_them]) for name, gate in known.items() if gate.stage is stage)
+            values.update((name, settings[all_of_them]) for name, gate in gates.items() if gate.stage is stage)
     return {**values, **settings}
 
 
-def _warnings(settings: Mapping[str, bool], known: Mapping[str, Gate]) -> Iterator[str]:
+def _warnings(settings: Mapping[str, bool], gates: Mapping[str, Gate]) -> Iterator[str]:
     for name in settings:
-        stage = known[name].stage
+        stage = gates[name].stage
         if name not in ALL_OF_A_STAGE and stage in (FeatureStage.GA, FeatureStage.DEPRECATED):
-            called = "GA" if stage is FeatureStage.GA else "deprecated"
-            yield f"setting {called} feature gate {name}: it will be removed in a future release"
+            adjective = "GA" if stage is FeatureStage.GA else "deprecated"
+            yield f"setting {adjective} feature gate {name}: it will be removed in a future release"
 
 
 ALL_OF_A_STAGE = {"AllAlpha": FeatureStage.ALPHA, "AllBeta": FeatureStage.BETA}
@@ -152,10 +152,11 @@ class VersionInfo(msgspec.Struct, frozen=True, rename="camel"):
         return cls(major, minor, f"v{release.version}+kubesched.{__version__}")
 
 
-def version_text(wanted: str) -> str | None:
+def version_text(flag: str) -> str | None:
     """The text that `--version` prints for a value of the flag; None for `false`."""
-    if wanted == "false":
+    if flag == "false":
         return None
-    if wanted == "raw":
-        return msgspec.json.encode(VersionInfo.of(NEWEST)).decode()
-    return f"Kubernetes {wanted if wanted.startswith('v') else VersionInfo.of(NEWEST).git_version}"
+    info = VersionInfo.of(NEWEST)
+    if flag == "raw":
+        return msgspec.json.encode(info).decode()
+    return f"Kubernetes {flag if flag.startswith('v') else info.git_version}"

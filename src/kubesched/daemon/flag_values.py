@@ -1,6 +1,6 @@
-"""Kinds of flag values: how each is read from text, put together when repeated, and shown.
+"""Types of flag values: how each is read from text, combined when repeated, and shown.
 
-The words of complaints are those that Go programs use, since scripts and people know them.
+Errors are worded as those of Go programs, which scripts and people know.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ModuleLevel:
 
 @dataclass(frozen=True, slots=True)
 class FlagType:
-    """A kind of value. `add` puts what is said now to what was said earlier on the same command line."""
+    """A type of value. `add` combines the value of a flag with that of the same flag earlier on the command line."""
 
     name: str
     parse: Callable[[str], Any]
@@ -214,4 +214,4 @@ _TYPES = (
     ),
     FlagType("version", _version, without_value="true"),
 )
-TYPES = {each.name: each for each in _TYPES}
+TYPES = {flag_type.name: flag_type for flag_type in _TYPES}

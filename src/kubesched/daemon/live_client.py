@@ -11,7 +11,7 @@ import msgspec
 
 from kubesched.api.kinds import PODS, Resource, resource_named
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.daemon.doubt import certain, is_patched, leaves_doubt, says_the_same
+from kubesched.daemon.doubt import ask_until_certain, is_patched, is_replaced, leaves_doubt
 from kubesched.framework.client import (
     NOT_FOUND,
     UNREACHABLE,
@@ -41,19 +41,19 @@ class _NodeName(msgspec.Struct, rename="camel"):
     node_name: str = ""
 
 
-class _WhereItIs(msgspec.Struct):
+class _PodLocation(msgspec.Struct):
     """The fields of a pod that are read in doubt: all others may be of a shape that is not known here."""
 
     metadata: _Uid
     spec: _NodeName
 
 
-_decode_where_it_is = msgspec.json.Decoder(_WhereItIs).decode
+_decode_pod_location = msgspec.json.Decoder(_PodLocation).decode
 
 
-def _where_it_is(body: bytes) -> _WhereItIs:
+def _pod_location(body: bytes) -> _PodLocation:
     try:
-        return _decode_where_it_is(body)
+        return _decode_pod_location(body)
     except msgspec.DecodeError as error:
         raise UnreadableAnswerError(f"a pod cannot be read: {error}") from None
 
@@ -66,10 +66,10 @@ class ClientObserver:
         self.now = clock
 
     def writing(self, call: str, by: int) -> None:
-        """One more call (`pod_binding`, `pod_status_patch`) is under way, or one less."""
+        """`by` more calls (`pod_binding`, `pod_status_patch`) are under way; -1 when one ends."""
 
     def wrote(self, call: str, result: str, seconds: float) -> None:
-        """A call that `writing` was told of ended with `success` or `error`."""
+        """A call that was counted by `writing` has ended with `success` or `error`."""
 
 
 class LiveClient(ClusterClient):
@@ -85,7 +85,7 @@ class LiveClient(ClusterClient):
         self._on_contradiction: Callable[[Pod], None] = lambda pod: None
 
     def attach(self, on_contradiction: Callable[[Pod], None]) -> None:
-        """`on_contradiction` is called with pods that are gone or bound already by the answer to their binding."""
+        """Call `on_contradiction` with each pod that, by the answer to its binding, is gone or bound already."""
         self._on_contradiction = on_contradiction
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:
@@ -99,7 +99,7 @@ class LiveClient(ClusterClient):
         meta = obj["metadata"]
         where = _resource(kind).path_of(namespace=meta.get("namespace", ""), name=meta["name"])
         writing = self._client.put(f"{where}/{subresource}".rstrip("/"), _encode(obj))
-        return await self._unless_done(writing, where, lambda stored: says_the_same(obj, stored, subresource))
+        return await self._unless_done(writing, where, lambda stored: is_replaced(obj, stored, subresource))
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
         resource = _in_version(_resource(kind), patch.get("apiVersion", ""))
@@ -109,13 +109,13 @@ class LiveClient(ClusterClient):
         return await self._unless_done(writing, where, lambda stored: is_patched(patch, stored))
 
     async def _unless_done(self, writing: Awaitable[bytes], where: str, is_done: Callable[[Json], bool]) -> Json:
-        """The object as it was written. Where the answer is none, it is looked up: an error only if it is not done."""
+        """The object as it was written. In doubt the object is read: ClientError only if the write is not done."""
         try:
             return _decode_object(await writing)
         except KubeError as error:
             refusal = _as_client_error(error)
             if leaves_doubt(error):
-                stored = refusal.found = await self._json(certain(lambda: self._client.get(where)))
+                stored = refusal.found = await self._json(ask_until_certain(lambda: self._client.get(where)))
                 if is_done(stored):
                     return stored
             raise refusal from error
@@ -124,7 +124,7 @@ class LiveClient(ClusterClient):
         await self._json(self._client.delete(_resource(kind).path_of(namespace=namespace, name=name), _deletion(uid)))
 
     def bind(self, pod: Pod, node_name: str) -> Coroutine[Any, Any, None]:
-        """A refusal, or no answer, need not mean that the pod is not bound: then the pod itself is asked."""
+        """After a refusal, or without an answer, the pod may be bound all the same: then it is read."""
         path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="binding")
         answer = self._client.post(path, _encode(binding(pod, node_name)))
         return self._measure("pod_binding", answer, lambda error: self._is_bound_after_all(pod, node_name, error))
@@ -170,9 +170,9 @@ class LiveClient(ClusterClient):
         """Whether the pod is where it should be, though the answer to its binding was an error."""
         contradicts = isinstance(error, ApiStatusError) and error.code == 404
         if leaves_doubt(error):
-            found = await self._node_now(pod)
-            if found in ("", node_name):
-                return found == node_name
+            node_now = await self._node_now(pod)
+            if node_now in ("", node_name):
+                return node_now == node_name
             contradicts = True
         if contradicts:
             self._on_contradiction(pod)
@@ -182,14 +182,14 @@ class LiveClient(ClusterClient):
         """The node of the pod with this uid now, empty if it is not bound; None if the pod is gone."""
         path = PODS.path_of(namespace=pod.namespace, name=pod.name)
 
-        async def ask() -> _WhereItIs:
-            return _where_it_is(await self._client.get(path))
+        async def ask() -> _PodLocation:
+            return _pod_location(await self._client.get(path))
 
         try:
-            found = await certain(ask)
+            location = await ask_until_certain(ask)
         except ApiStatusError:
             return None
-        return found.spec.node_name if found.metadata.uid == pod.uid else None
+        return location.spec.node_name if location.metadata.uid == pod.uid else None
 
     async def _measure(
         self,
@@ -197,7 +197,7 @@ class LiveClient(ClusterClient):
         answer: Awaitable[object],
         is_done_after_all: Callable[[KubeError], Awaitable[bool]] | None = None,
     ) -> None:
-        """Make the call, and measure it. Finding out what became of it after an error is not measured."""
+        """Make the call, and measure it. What `is_done_after_all` asks after an error is not measured."""
         observer = self._observer
         started, result = observer.now(), "error"
         observer.writing(call, 1)
@@ -214,14 +214,14 @@ class LiveClient(ClusterClient):
 
 
 def _resource(kind: str) -> Resource:
-    found = resource_named(kind)
-    if found is None:
+    resource = resource_named(kind)
+    if resource is None:
         raise ClientError(NOT_FOUND, f"{kind}: neither a kind that Kubernetes has, nor plural.version.group")
-    return found
+    return resource
 
 
 def _in_version(resource: Resource, api_version: str) -> Resource:
-    """The resource in the version that an object was read in, if that is said."""
+    """The resource in the version of `api_version`, if that is not empty."""
     version = api_version.rpartition("/")[2]
     return msgspec.structs.replace(resource, version=version) if version else resource
 
@@ -240,12 +240,12 @@ def _now() -> str:
 
 
 LONGEST_WAIT = 1.0
-"""Seconds that one event waits at most: with more than the API server can ever do, some are written all the same."""
+"""Seconds that one event waits at most, so that some are written even if the API server can never keep up."""
 _LOOK_EVERY = 0.05
 
 
 class YieldingSink(EventSink):
-    """Writes events to another sink, after the bindings and evictions of a burst where there are very many of those."""
+    """Writes events to another sink, and in a burst of bindings and evictions after those."""
 
     def __init__(self, sink: EventSink, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Until `attach`, there are no other writes."""
@@ -254,7 +254,7 @@ class YieldingSink(EventSink):
         self._sleep = sleep
 
     def attach(self, under_way: Callable[[], int]) -> None:
-        """`under_way` has the number of other writes; of those beyond the number of connections, each waits for one."""
+        """`under_way` has the number of other writes. If it exceeds the number of connections, events wait."""
         self._under_way = under_way
 
     def post(self, path: str, body: bytes) -> Answered:

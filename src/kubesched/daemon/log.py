@@ -1,10 +1,10 @@
-"""How this program logs: a message that is always the same, and what differs as values; in klog's two shapes.
+"""Structured logging: a constant message, and values beside it, in the two formats of klog: text and JSON.
 
     log = Log(__name__)
     log.info("Bound pod", pod=pod.key, node=name)
-    log.info("Evaluated nodes", v=4, feasible=found)
+    log.info("Evaluated nodes", v=4, feasible=feasible)
 
-A message above the verbosity costs a look into a dictionary. Where values are dear, ask `log.enabled(v)` first.
+A message above the verbosity costs a look into a dictionary. Where values are expensive, ask `log.enabled(v)` first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def verbosity_of(level: int) -> int:
     verbosity = _VERBOSITIES.get(level)
     if verbosity is not None:
         return verbosity
-    return next((v for v, known in enumerate(_LEVELS) if level >= known), len(_LEVELS) - 1)
+    return next((v for v, lower in enumerate(_LEVELS) if level >= lower), len(_LEVELS) - 1)
 
 
 VALUES = "structured_values"
@@ -68,7 +68,7 @@ class Log:
             self._logger.log(level, message, extra={VALUES: values}, stacklevel=_SELF)
 
     def text(self, message: str, /, *, v: int = 0) -> None:
-        """A line that is no message with values, for those that people know as they are."""
+        """Log a line without values, such as kube-scheduler's lines that begin with FLAG."""
         level = level_of(v)
         if self._logger.isEnabledFor(level):
             self._logger.log(level, message, stacklevel=_SELF)
@@ -80,13 +80,13 @@ class Log:
         self, message: str, /, *, err: BaseException | str | None = None, with_stack: bool = False, **values: Any
     ) -> None:
         """Something went wrong; `err` comes before all other values."""
-        given = values if err is None else {"err": err, **values}
-        shown = err if with_stack and isinstance(err, BaseException) else None
-        self._logger.error(message, extra={VALUES: given}, stacklevel=_SELF, exc_info=shown)
+        all_values = values if err is None else {"err": err, **values}
+        exception = err if with_stack and isinstance(err, BaseException) else None
+        self._logger.error(message, extra={VALUES: all_values}, stacklevel=_SELF, exc_info=exception)
 
 
 _OWN = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName", VALUES})
-"""Attributes that every record has; the caller gave all others."""
+"""Attributes that every record has; all others are values."""
 
 
 def values_of(record: logging.LogRecord) -> dict[str, Any] | None:
@@ -94,8 +94,7 @@ def values_of(record: logging.LogRecord) -> dict[str, Any] | None:
     values: dict[str, Any] | None = getattr(record, VALUES, None)
     if values is not None:
         return values
-    given = {name: value for name, value in record.__dict__.items() if name not in _OWN}
-    return given or None
+    return {name: value for name, value in record.__dict__.items() if name not in _OWN} or None
 
 
 class TextFormatter(logging.Formatter):
@@ -164,7 +163,7 @@ def _text(value: Any) -> str:
             return msgspec.json.encode(value, enc_hook=str).decode()
         case _:
             text = str(value)
-    if "\n" in text:  # klog shows what has several lines as such
+    if "\n" in text:  # klog writes several lines as such
         return "<\n" + "".join(f"\t{line}\n" for line in text.splitlines()) + " >"
     return _quote(text)
 
@@ -183,7 +182,7 @@ class BufferedHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             line = self.format(record)
-        except Exception:  # a value that cannot be shown must not end what wanted to tell of it
+        except Exception:  # a value that cannot be formatted must not end the caller
             self.handleError(record)
             return
         self._lines.append(f"{line}\n")
@@ -206,11 +205,11 @@ class BufferedHandler(logging.Handler):
 
 
 OURS = "kubesched"
-"""The logger above all of ours. What others log is shown from warnings on."""
+"""The logger above all of kubesched's. Other loggers show warnings and errors."""
 
 
 class Logging:
-    """Logging at work. The standard library writes what is left when the process ends."""
+    """The handlers and the verbosity of the process. At its end the standard library flushes the handlers."""
 
     def __init__(self, handlers: Sequence[logging.Handler], verbosity: int, modules: Sequence[ModuleLevel]) -> None:
         self._handlers = handlers
@@ -222,7 +221,7 @@ class Logging:
         self.set_verbosity(verbosity)
 
     def set_verbosity(self, verbosity: int) -> None:
-        """Log up to this verbosity from now on, but for files that have a verbosity of their own."""
+        """Log up to this verbosity from now on, except in files that --vmodule names."""
         logging.getLogger(OURS).setLevel(level_of(verbosity))
         for name in list(logging.root.manager.loggerDict):
             if name.startswith(f"{OURS}.") and (own := self._own_verbosity(name)) is not None:
@@ -247,7 +246,7 @@ class Logging:
                 logging.getLogger(name).setLevel(logging.NOTSET)
 
     def _own_verbosity(self, name: str) -> int | None:
-        """The first pattern that fits decides. One with a slash is about the path, others about the file's name."""
+        """The first pattern that matches decides. A pattern with a slash is for paths, others are for file names."""
         path = name.replace(".", "/")
         for module in self._modules:
             pattern = module.pattern.removesuffix(".py")

@@ -1,7 +1,7 @@
 """The watchdog over pods that wait: one that would fit now, though no event woke it, is woken, counted and logged.
 
-No pod should ever be found. One that is shows a missing event, a wrong hint or a wrong memory, and would otherwise
-wait until it is tried again for having waited for so long.
+It should never find a pod. One that it finds shows a missing event, a wrong hint or a wrong memory of failures, and
+would otherwise wait for the flush of pods that have waited for long.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kubesched.scheduler.scheduler import Scheduler
 LOOK_EVERY = 60.0
 """Seconds between two looks."""
 MOST_PODS = 20
-"""Pods that are asked about in one look; the next look goes on with others."""
+"""Pods that one look tries; the next look goes on with others."""
 SECOND_LOOK_AFTER = 5.0
 """Seconds in which an event that is on its way, such as the end of an attempt that is being undone, has arrived."""
 _EVENTS_KEPT = 500
@@ -38,7 +38,7 @@ log = Log(__name__)
 
 
 class PastEvent(NamedTuple):
-    """An event that was handled, and the object that it is about."""
+    """An event that was handled, and its object."""
 
     at: float
     label: str
@@ -79,7 +79,7 @@ class LostWakeups(SchedulerListener):
         return (waiting[start:] + waiting[:start])[:MOST_PODS]
 
     def _waits_for_a_node(self, queued: QueuedPod) -> bool:
-        """Not for a gate, a Permit plugin, the other pods of its group, or an extender."""
+        """Whether the pod waits neither for a gate, a Permit plugin, the other pods of its group, nor an extender."""
         profile = self._scheduler.profiles.get(queued.scheduler_name)
         if profile is None or queued.is_gated or queued.pending_plugins or queued.pod.spec.scheduling_group is not None:
             return False
@@ -88,7 +88,7 @@ class LostWakeups(SchedulerListener):
         return rejects_nodes and not any(isinstance(plugin, PermitPlugin) for plugin in plugins)
 
     async def _fits(self, queued: QueuedPod) -> bool:
-        """Whether a node fits. Before the next one is asked about, other work on the event loop has its turn."""
+        """Whether a node fits. Other work on the event loop has its turn before."""
         await asyncio.sleep(0)
         engine, pod = self._scheduler.engine, queued.pod
         if engine.answers_for(pod) is not None:

@@ -1,7 +1,7 @@
-"""Between the watches and the scheduler: no object ends the daemon, whatever is wrong with it or with our handlers.
+"""Between the watches and the scheduler: no object ends the daemon, whatever is wrong with it or with its handlers.
 
-An object that cannot be read or handled is skipped, and told of in the log, in a metric and in an Event. It is looked
-at again when it changes, and whenever the cache is compared with the API server.
+An object that cannot be read or handled is skipped, and reported in the log, in a metric and in an Event. It is handled
+again when it changes, and whenever the cache is compared with the API server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = Log(__name__)
 
 
 class ObjectHandling:
-    """Call it with every change. It never raises; `skipped` has what it could not hand on."""
+    """Call it with every change. It never raises; `skipped` has the changes that the scheduler could not handle."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ObjectHandling:
         *,
         may_record: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`may_record` says whether Events are ours to write: those of a standby would be repeats."""
+        """`may_record` says whether to write Events: a standby's would repeat the leader's."""
         self._handle = handle
         self._errors = registry.family("kubesched_handler_errors_total")
         self._events = events
@@ -54,25 +54,26 @@ class ObjectHandling:
             self.skipped[kind, key] = change
             log.error("Failed to handle a change, the object is skipped", err=error, with_stack=True,
                       kind=kind, name=key, change=change.verb)  # fmt: skip
-            known = KINDS.get(kind)
-            about = None if known is None else reference(change.obj, known.resource.api_version, kind)
-            self._tell(kind, about, error)
+            record = KINDS.get(kind)
+            about = None if record is None else reference(change.obj, record.resource.api_version, kind)
+            self._report(kind, about, error)
 
-    def unreadable(self, kind: str, found: UnreadableObject) -> None:
-        """An object that was read from a list or a watch, as far as that went."""
-        key, uid, _ = found.identity
-        log.error("Failed to read an object, it is skipped", err=found.why, kind=kind, name=key)
-        known, (namespace, _, name) = KINDS.get(kind), key.rpartition("/")
-        is_known = known is not None and bool(name)
-        about = EventReference(known.resource.api_version, kind, namespace, name, uid) if known and is_known else None
-        self._tell(kind, about, found.why)
+    def unreadable(self, kind: str, obj: UnreadableObject) -> None:
+        """Report an object of a list or a watch that cannot be read."""
+        key, uid, _ = obj.identity
+        log.error("Failed to read an object, it is skipped", err=obj.why, kind=kind, name=key)
+        record, (namespace, _, name) = KINDS.get(kind), key.rpartition("/")
+        about = None
+        if record is not None and name:
+            about = EventReference(record.resource.api_version, kind, namespace, name, uid)
+        self._report(kind, about, obj.why)
 
     def look_again(self) -> None:
-        """Hand on once more what was skipped."""
+        """Handle once more what was skipped."""
         for change in list(self.skipped.values()):
             self(change)
 
-    def _tell(self, kind: str, about: EventReference | None, error: Exception) -> None:
+    def _report(self, kind: str, about: EventReference | None, error: Exception) -> None:
         self._errors.child(kind).inc()
         if about is not None and self._may_record():
             note = f"The scheduler skips this object until it changes: {describe(error)}"
@@ -86,7 +87,7 @@ def _which(change: Change[KubeObject]) -> tuple[str, str]:
 
 
 def _join_changes(missed: Change[KubeObject], change: Change[KubeObject]) -> Change[KubeObject]:
-    """Both as one: from what the scheduler last handled to what is now. If it never heard of the object, its end."""
+    """Both as one: from what the scheduler last handled to what is now. It must hear of a deletion in any case."""
     if missed.old is None and change.new is None:
         return change
     return Change(missed.old, change.new)

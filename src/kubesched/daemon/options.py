@@ -58,20 +58,20 @@ def parse_flags(arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """The values of the flags that were given, by flag name, and all that is no flag."""
     values: dict[str, Any] = {}
     positional: list[str] = []
-    left = iter(arguments)
-    for argument in left:
+    remaining = iter(arguments)
+    for argument in remaining:
         if argument == "--":
-            positional += left
+            positional += remaining
         elif argument.startswith("--"):
-            _take_long(argument, left, values)
+            _take_long(argument, remaining, values)
         elif argument.startswith("-") and argument != "-":
-            _take_shorts(argument, left, values)
+            _take_shorts(argument, remaining, values)
         else:
             positional.append(argument)
     return values, positional
 
 
-def _take_long(argument: str, left: Iterator[str], values: dict[str, Any]) -> None:
+def _take_long(argument: str, remaining: Iterator[str], values: dict[str, Any]) -> None:
     name, equals, text = argument[2:].partition("=")
     if not name or name.startswith("-"):
         raise FlagError(f"bad flag syntax: {argument}")
@@ -80,11 +80,11 @@ def _take_long(argument: str, left: Iterator[str], values: dict[str, Any]) -> No
         near = difflib.get_close_matches(name, FLAGS, n=1, cutoff=0.75)
         raise FlagError(f"unknown flag: --{name}" + (f"; did you mean --{near[0]}?" if near else ""))
     if not equals:
-        text = _value_of(flag, left, f"flag needs an argument: --{name}")
+        text = _value_of(flag, remaining, f"flag needs an argument: --{name}")
     _take(flag, text, values)
 
 
-def _take_shorts(argument: str, left: Iterator[str], values: dict[str, Any]) -> None:
+def _take_shorts(argument: str, remaining: Iterator[str], values: dict[str, Any]) -> None:
     """`-v2`, `-v=2`, `-v 2`; several short flags may stand together as long as they need no value."""
     rest = argument[1:]
     while rest:
@@ -99,14 +99,14 @@ def _take_shorts(argument: str, left: Iterator[str], values: dict[str, Any]) -> 
         elif rest:
             text, rest = rest, ""
         else:
-            text = _value_of(flag, left, f"flag needs an argument: {letter!r} in {argument}")
+            text = _value_of(flag, remaining, f"flag needs an argument: {letter!r} in {argument}")
         _take(flag, text, values)
 
 
-def _value_of(flag: Flag, left: Iterator[str], complaint: str) -> str:
+def _value_of(flag: Flag, remaining: Iterator[str], complaint: str) -> str:
     if flag.type.without_value is not None:
         return flag.type.without_value
-    text = next(left, None)
+    text = next(remaining, None)
     if text is None:
         raise FlagError(complaint)
     return text
@@ -240,7 +240,7 @@ def parse_options(arguments: Sequence[str], command: str = "kubesched run") -> O
     """The options on a command line; FlagError if there is a mistake."""
     values, positional = parse_flags(arguments)
     if any(positional) and not values.get("help"):
-        listed = " ".join(f'"{each}"' for each in positional)
+        listed = " ".join(f'"{argument}"' for argument in positional)
         raise ArgumentsError(f'"{command}" does not take any arguments, got [{listed}]')
     fields = {FLAGS[name].field: value for name, value in values.items()}
     return Options(**fields, given=frozenset(values))

@@ -1,4 +1,4 @@
-"""A replica: a scheduler with its client, its listeners, its informers and the cache comparer, and how it is made."""
+"""A replica: a scheduler with its client, its listeners, its informers and the cache comparer; and its assembly."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class ClusterWatch:
     handling: ObjectHandling
     comparer: CacheComparer
     stands_by: bool
-    """Whether it begins while another replica leads, and not only when it is this one's turn."""
+    """Whether it begins while another replica leads, rather than when this one becomes the leader."""
 
 
 @dataclass(eq=False, kw_only=True)
 class Replica:
-    """A scheduler and everything that it needs on a live cluster. It has an event loop to itself."""
+    """A scheduler and everything that it needs on a live cluster. It has an event loop of its own."""
 
     scheduler: Scheduler
     loop: SchedulingLoop
@@ -74,9 +74,9 @@ class Replica:
     watch: ClusterWatch
     stalls: Stalls
     shadow: Shadow | None
-    """In shadow mode: what it would have decided, against what the other scheduler did."""
+    """In shadow mode: compares the decisions of this scheduler with the bindings of another."""
     shadow_file: ShadowFile | None
-    """Where what it found is kept."""
+    """Keeps the comparisons."""
     tracing: Tracing | None
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _following: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -86,7 +86,7 @@ class Replica:
         self._stopping.set()
 
     def stand_by(self) -> None:
-        """Another replica leads: follow the cluster, to be warm when it is our turn, unless that is not wanted."""
+        """Another replica leads: follow the cluster, to be warm at a change of leader, if the settings want that."""
         if self.watch.stands_by:
             self._following.set()
 
@@ -100,7 +100,7 @@ class Replica:
             tasks.create_task(self.watch.informers.run(), name="informers")
 
     async def act(self) -> None:
-        """It is our turn: schedule, or in shadow mode look on, until `stop`. `listen` must be running."""
+        """Lead: schedule, or in shadow mode look on, until `stop`. `listen` must be running."""
         try:
             await (self._schedule() if self.shadow is None else self._watch())
         finally:
@@ -117,7 +117,7 @@ class Replica:
         """Schedule until `stop`, then finish what is under way.
 
         Before the first decision everything is read anew, unless nothing has been read so far: the last leader may have
-        bound pods that the watch has not shown us yet.
+        bound pods that the watch has not shown yet.
         """
         caught_up = self.watch.informers.catch_up()
         self._following.set()
@@ -159,13 +159,13 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             task = tasks.create_task(work)
             yield
             task.cancel()
-    except BaseExceptionGroup as several:
-        raise _first(several) from None
+    except BaseExceptionGroup as group:
+        raise _first(group) from None
 
 
-def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first error of a group: the others only followed."""
-    error = several.exceptions[0]
+    error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
@@ -249,7 +249,7 @@ def build_replica(
     loop = SchedulingLoop(scheduler)
     shadow, shadow_file = None, ShadowFile(options.shadow_file) if options.shadow_file else None
     if options.shadow:
-        shadow = shadow_of(scheduler, clock=time.time, on_comparison=_noting(registry, shadow_file))
+        shadow = shadow_of(scheduler, clock=time.time, on_comparison=_shadow_observer(registry, shadow_file))
         scheduler.listeners.append(shadow)
     handling = ObjectHandling(
         scheduler.handle,
@@ -288,7 +288,7 @@ def build_replica(
     )
 
 
-def _noting(registry: MetricsRegistry, file: ShadowFile | None) -> Callable[[ShadowComparison], None]:
+def _shadow_observer(registry: MetricsRegistry, file: ShadowFile | None) -> Callable[[ShadowComparison], None]:
     note = log_and_count(registry)
     if file is None:
         return note

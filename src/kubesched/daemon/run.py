@@ -25,7 +25,7 @@ from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, FlagError, Options, help_text, parse_options
 from kubesched.daemon.page import MakePage
 from kubesched.daemon.replica import build_replica
-from kubesched.daemon.server_release import as_server
+from kubesched.daemon.server_release import following_server
 from kubesched.daemon.supervision import OwnThread, Supervisor
 from kubesched.kube.authentication import Clients, clients_for, transport_for
 from kubesched.kube.client import Client, Throttle
@@ -122,15 +122,15 @@ async def _run(
     scheduling: OwnThread,
     make_page: MakePage | None,
 ) -> None:
-    """The main thread has the lease, the endpoints and the signals; all the rest has the thread that schedules."""
+    """Run until a signal: lease, endpoints and signals in this thread, all else in the thread `scheduling`."""
     options = settings.options
-    wanted = settings.configuration.client_connection
-    server = from_flags(wanted.kubeconfig, options.master, environ)  # as upstream, --config does not undo it
-    asking, loop = asyncio.current_task(), asyncio.get_running_loop()
-    assert asking is not None
+    kubeconfig = settings.configuration.client_connection.kubeconfig
+    server = from_flags(kubeconfig, options.master, environ)  # as upstream, --config does not undo it
+    this_task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert this_task is not None
     for number in (signal.SIGTERM, signal.SIGINT):  # until the supervisor listens to them
-        loop.add_signal_handler(number, asking.cancel)
-    async with as_server(settings, server, environ) as followed:
+        loop.add_signal_handler(number, this_task.cancel)
+    async with following_server(settings, server, environ) as followed:
         _log_warnings(followed)
         await _schedule(followed, server, logging, environ, scheduling, make_page)
 
@@ -145,11 +145,11 @@ async def _schedule(
 ) -> None:
     options = settings.options
     registry = registry_of(options, settings.gates)
-    counted = RestClientMetrics(registry)
-    from_main = threadsafe(counted, scheduling.post)
+    observer = RestClientMetrics(registry)
+    observer_in_main = threadsafe(observer, scheduling.post)
     registry.family("kubesched_release_info").child(settings.gates.release.name, settings.release_source).set(1)
-    wanted = settings.configuration.client_connection
-    connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=from_main)
+    limits = settings.configuration.client_connection
+    connections = clients_for(server, limits, environ, observer=observer, observer_of_leases=observer_in_main)
     try:
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
         with _recording_to(settings.options.record) as record:
@@ -158,13 +158,13 @@ async def _schedule(
             )
             supervisor = Supervisor(settings, replica, connections, registry, scheduling, make_page)
 
-            def reviewing(kubeconfig: str) -> Client | None:
-                return _review_client(kubeconfig, environ, from_main) if settings.serves else None
+            def review_client(kubeconfig: str) -> Client | None:
+                return _review_client(kubeconfig, environ, observer_in_main) if settings.serves else None
 
             await supervisor.run(
                 logging,
-                authentication=reviewing(options.authentication_kubeconfig),
-                authorization=reviewing(options.authorization_kubeconfig),
+                authentication=review_client(options.authentication_kubeconfig),
+                authorization=review_client(options.authorization_kubeconfig),
             )
     finally:
         with contextlib.suppress(TimeoutError):
@@ -174,7 +174,7 @@ async def _schedule(
 
 
 def _review_client(kubeconfig: str, environ: Mapping[str, str], observer: Observer) -> Client | None:
-    """For reviews of tokens and access. Without a kubeconfig the cluster we run in is asked; outside of one, none."""
+    """The client for reviews of tokens and access. Without a kubeconfig it asks the cluster that the daemon runs in."""
     try:
         settings = from_flags(kubeconfig, "", environ) if kubeconfig else in_cluster(environ)
     except ConnectionSettingsError as error:
@@ -188,7 +188,7 @@ def _review_client(kubeconfig: str, environ: Mapping[str, str], observer: Observ
 
 
 async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> Completed:
-    """The settings with the legacy Policy of a config map worked in, if there is to be one."""
+    """The settings with the legacy Policy of --policy-configmap, if the flag is given."""
     if not settings.awaits_policy:
         return settings
     namespace, name = settings.options.policy_configmap_namespace, settings.options.policy_configmap

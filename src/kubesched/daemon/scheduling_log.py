@@ -17,7 +17,7 @@ log = Log(__name__)
 
 _ADD, _UPDATE, _DELETE = ("Add", 3), ("Update", 4), ("Delete", 3)
 """A verb, and the verbosity at which kube-scheduler logs it."""
-_WORDS = {"added": _ADD, "updated": _UPDATE, "deleted": _DELETE}
+_VERBS = {"added": _ADD, "updated": _UPDATE, "deleted": _DELETE}
 
 
 class SchedulingLog(SchedulerListener):
@@ -32,13 +32,13 @@ class SchedulingLog(SchedulerListener):
             return
         match change.obj:
             case Node() as node:
-                what, v = _WORDS[change.verb]
-                log.info(f"{what} event for node", v=v, node=node.name)
+                verb, v = _VERBS[change.verb]
+                log.info(f"{verb} event for node", v=v, node=node.name)
             case Pod():
                 self._log_pod(change)
 
     def _log_pod(self, change: Change[Any]) -> None:
-        """A pod that is bound comes to the cache, and leaves the queue."""
+        """Log a pod that is bound as added to the cache and deleted from the queue."""
         old, new, pod = change.old, change.new, change.obj
         is_ours = self._is_ours(pod.spec.scheduler_name)
         if old is not None and new is not None and new.spec.node_name and not old.spec.node_name:
@@ -46,9 +46,9 @@ class SchedulingLog(SchedulerListener):
             if is_ours:
                 _log_about("unscheduled", pod, _DELETE)
         elif pod.spec.node_name:
-            _log_about("scheduled", pod, _WORDS[change.verb])
+            _log_about("scheduled", pod, _VERBS[change.verb])
         elif is_ours:
-            _log_about("unscheduled", pod, _WORDS[change.verb])
+            _log_about("unscheduled", pod, _VERBS[change.verb])
 
     def popped(self, attempt: Attempt) -> None:
         if log.enabled(3):
@@ -73,6 +73,6 @@ class SchedulingLog(SchedulerListener):
             log.error("Error scheduling pod; retrying", err=failure.message, pod=pod)
 
 
-def _log_about(which: str, pod: Pod, words: tuple[str, int]) -> None:
-    what, v = words
-    log.info(f"{what} event for {which} pod", v=v, pod=pod.key)
+def _log_about(adjective: str, pod: Pod, verb_and_verbosity: tuple[str, int]) -> None:
+    verb, v = verb_and_verbosity
+    log.info(f"{verb} event for {adjective} pod", v=v, pod=pod.key)

@@ -1,4 +1,4 @@
-"""The release of a daemon that was not told one by --emulated-version: that of its API server."""
+"""The release that a daemon follows without --emulated-version: that of its API server."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from kubesched.kube.errors import KubeError
 from kubesched.kube.transport import user_agent
 
 PATIENCE = 5.0
-"""Seconds for a question: until it is answered, the endpoints of the daemon are not there."""
+"""Seconds in which the server must answer: until then the daemon has no endpoints."""
 ASK_AGAIN = 1.0
 
 log = Log(__name__)
 
 
 @asynccontextmanager
-async def as_server(
+async def following_server(
     settings: Completed, server: ConnectionSettings, environ: Mapping[str, str]
 ) -> AsyncIterator[Completed]:
-    """The settings as the release of the API server has them, unless a flag says which release it is.
+    """The settings for the release of the API server, unless a flag names the release.
 
-    A server that cannot be asked yet is asked on. If it turns out to be of another release than these settings are,
-    the log says so: only a restart follows it.
+    A server that does not answer is asked again, every second. If it turns out to be of another release than these
+    settings, the log says so: only a restart follows it.
     """
     if settings.release_source is ReleaseSource.FLAG:
         yield settings
@@ -49,7 +49,7 @@ async def as_server(
         except KubeError as error:
             release = settings.gates.release.name
             log.warning("The API server cannot be asked for its version yet", err=error, release=release)
-            async with running(_until_known(settings, client)):
+            async with running(_ask_until_answered(settings, client)):
                 yield settings
         else:
             with located(f"as Kubernetes {(release_of(version) or NEWEST).name}"):
@@ -59,15 +59,15 @@ async def as_server(
         await transport.close()
 
 
-async def _until_known(settings: Completed, client: Client) -> None:
+async def _ask_until_answered(settings: Completed, client: Client) -> None:
     version: str | None = None
     while version is None:
         await asyncio.sleep(ASK_AGAIN)
         with suppress(KubeError):
             version = await server_version(client, timeout=PATIENCE, retries=0)
-    followed, served = settings.gates.release, release_of(version)
-    if served not in (None, followed):
+    release = settings.gates.release
+    if release_of(version) not in (None, release):
         log.error("The API server is of another release than is followed; a restart follows it", version=version,
-                  release=followed.name)  # fmt: skip
-        return
-    log.info("The API server said its version", version=version, release=followed.name)
+                  release=release.name)  # fmt: skip
+    else:
+        log.info("The API server said its version", version=version, release=release.name)

@@ -34,10 +34,10 @@ _REMEMBERED = 500
 SPAN = 10.0
 """Seconds for which judgements are counted together."""
 _SPANS = 2_160
-"""As many are remembered: six hours in which something was bound all the time."""
+"""The most spans that are remembered: six hours in which something was bound all the time."""
 OTHER_CAUSES = "other causes"
-_MOST_SAID = 1_000
-"""Characters of what the other scheduler said that are kept."""
+_LONGEST_MESSAGE = 1_000
+"""Characters of the other scheduler's message that are kept."""
 
 
 log = Log(__name__)
@@ -45,7 +45,7 @@ log = Log(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a node stands here: why it would not be taken, or what each plugin gives it."""
+    """What is decided of a node here: why it is rejected, or the score that each plugin gives it."""
 
     node: str
     rejection: str = ""
@@ -56,7 +56,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class ShadowComparison:
-    """One pod that was bound, and what would have become of it here."""
+    """One pod that the other scheduler bound, and what kubesched would have done with it."""
 
     at: float
     pod: str
@@ -68,17 +68,17 @@ class ShadowComparison:
     """What differs, in a few words: equal for pods that differ for the same reason."""
     their_node: Standing | None = None
     our_node: Standing | None = None
-    """Both as they stand here; the latter is missing where no node fits, and both where pods agree."""
+    """The two nodes; `our_node` is missing where no node fits, and both where the schedulers agree."""
     nodes: int = 0
     fitting: int = 0
     message: str = ""
     """Why no node fits here."""
     said: str = ""
-    """What the other scheduler had said of the pod while that waited."""
+    """The message of the pod's condition, which the other scheduler wrote while the pod waited."""
     plugin: str = ""
     """The plugin whose rejection or score makes the difference; empty if there is none, or none can be named."""
     workload: str = ""
-    """`namespace/type/name` of what made the pod; the pod itself where nothing did."""
+    """`namespace/kind/name` of the workload that made the pod; the pod's key if none did."""
 
     @property
     def agrees(self) -> bool:
@@ -96,7 +96,7 @@ class Shadow(SchedulerListener):
         on_comparison: Callable[[ShadowComparison], None] = lambda comparison: None,
         groups: GroupJudge | None = None,
     ) -> None:
-        """With `groups`, pods of a group are judged in the light of it."""
+        """With `groups`, a pod of a group is judged with its group."""
         self._engine = engine
         self._groups = groups
         self.now = clock
@@ -105,7 +105,7 @@ class Shadow(SchedulerListener):
         self._judging: set[asyncio.Task[None]] = set()
         self.counts: Counter[str] = Counter()
         self.differing: deque[ShadowComparison] = deque(maxlen=_REMEMBERED)
-        """The latest pods on which the two did not agree."""
+        """The latest pods on which the two schedulers did not agree."""
         self.causes: Counter[tuple[Judgement, str]] = Counter()
         """How many differences there were of each cause."""
         self.spans: deque[tuple[float, Counter[Judgement]]] = deque(maxlen=_SPANS)
@@ -135,7 +135,7 @@ class Shadow(SchedulerListener):
         if self._is_stopped or not self._engine.knows(pod.spec.scheduler_name):
             return
         answers = self._engine.answers_for(pod)
-        group = self._groups.judged(pod, theirs) if self._groups is not None else InGroup()
+        group = self._groups.judge(pod, theirs) if self._groups is not None else InGroup()
         if group.judgement:
             self._note(self._of_group(pod, theirs, group))
             return
@@ -143,8 +143,8 @@ class Shadow(SchedulerListener):
             self._compare(pod, theirs, answers, group.within)
         except AnswersMissingError as missing:
             assert answers is not None
-            asked = self._judge_with_extenders(pod, theirs, answers, missing.questions, group.within)
-            task = asyncio.create_task(asked)
+            judging = self._judge_with_extenders(pod, theirs, answers, missing.questions, group.within)
+            task = asyncio.create_task(judging)
             self._judging.add(task)
             task.add_done_callback(self._judging.discard)
 
@@ -156,7 +156,7 @@ class Shadow(SchedulerListener):
         questions: Sequence[ExtenderQuestion[Any, Any]],
         within: Bool | None,
     ) -> None:
-        """By the time extenders have answered the pod is on its node: it is taken off for as long as we decide."""
+        """When extenders have answered, the pod is on its node: it is taken off while the engine decides."""
         state = self._engine.state
         while questions:
             await answer(questions)
@@ -180,7 +180,7 @@ class Shadow(SchedulerListener):
         self._on_comparison(comparison)
 
     def _of_group(self, pod: Pod, theirs: str, group: InGroup) -> ShadowComparison:
-        """A pod that was judged with its group: nodes were not scored for it alone."""
+        """The comparison for a pod whose group decides the judgement: nodes were not scored for it alone."""
         assert group.judgement
         return ShadowComparison(
             self.now(),
@@ -217,7 +217,7 @@ class Shadow(SchedulerListener):
 def shadow_of(
     scheduler: Scheduler, *, clock: Callable[[], float], on_comparison: Callable[[ShadowComparison], None]
 ) -> Shadow:
-    """A shadow that sees what a scheduler sees, to be one of its listeners."""
+    """A shadow beside a scheduler, to be added to its listeners."""
     engine, groups = scheduler.engine, None
     if engine.state.features.pod_groups:
         groups = GroupJudge(engine, scheduler.profiles, scheduler.pods.get)
@@ -225,7 +225,7 @@ def shadow_of(
 
 
 def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], None]:
-    """What a live shadow does with a comparison."""
+    """A callback that logs and counts comparisons."""
     judgements = registry.family("kubesched_shadow_decisions_total")
 
     def note(comparison: ShadowComparison) -> None:
@@ -241,7 +241,7 @@ def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], Non
 
 
 def compare(decision: Decision, theirs: str, at: float) -> ShadowComparison:
-    """What to say about a pod that the other scheduler bound, by the decision that was made for it here."""
+    """Compare the node where the other scheduler bound a pod with the decision that was made for it here."""
     view = DecisionView(decision)
     judgement, why, cause, plugin = _judge(view, theirs)
     pod, ours, workload = decision.pod.key, decision.node, _workload_of(decision.pod)
@@ -267,7 +267,7 @@ def compare(decision: Decision, theirs: str, at: float) -> ShadowComparison:
 
 
 def _judge(view: DecisionView, theirs: str) -> tuple[Judgement, str, str, str]:
-    """The judgement, why, what pods that differ for the same reason have in common, and the plugin that differs."""
+    """The judgement, why, the cause, and the plugin that makes the difference, as `ShadowComparison` has them."""
     decision = view.decision
     if decision.outcome is Outcome.ERROR:
         plugin = decision.status.plugin if decision.status is not None else ""
@@ -283,7 +283,7 @@ def _judge(view: DecisionView, theirs: str) -> tuple[Judgement, str, str, str]:
 
 
 def _rejection(view: DecisionView, node: str) -> tuple[str, str]:
-    """Why the node would not have been taken here, and by which plugin; nothing if it fits."""
+    """Why the node is rejected here, and by which plugin; empty if it fits."""
     row = view.row_of(node)
     if row is None:
         return "the node is not known here", ""
@@ -293,16 +293,16 @@ def _rejection(view: DecisionView, node: str) -> tuple[str, str]:
 
 def _compare_scores(view: DecisionView, theirs: str) -> tuple[Judgement, str, str, str]:
     ours = view.decision.node
-    mine, other = _standing(view, ours), _standing(view, theirs)
-    if view.is_nominated or mine.total is None or other.total is None:
+    our_node, their_node = _standing(view, ours), _standing(view, theirs)
+    if view.is_nominated or our_node.total is None or their_node.total is None:
         return "lower", f"the pod had been nominated to {ours}", "the pod had been nominated elsewhere", ""
-    if mine.total == other.total:
+    if our_node.total == their_node.total:
         return "tie", "", "", ""
-    differences = [(plugin, a - b) for (plugin, a), (_, b) in zip(mine.parts, other.parts) if a != b]
-    words = ", ".join(f"{plugin} {difference:+d}" for plugin, difference in differences)
-    against = max(differences, key=lambda difference: difference[1])[0]
-    why = f"{ours} scores {mine.total}, {theirs} {other.total}: {words}"
-    return "lower", why, f"{against} prefers another node", against
+    differences = [(plugin, a - b) for (plugin, a), (_, b) in zip(our_node.parts, their_node.parts) if a != b]
+    shown = ", ".join(f"{plugin} {difference:+d}" for plugin, difference in differences)
+    plugin = max(differences, key=lambda difference: difference[1])[0]
+    why = f"{ours} scores {our_node.total}, {theirs} {their_node.total}: {shown}"
+    return "lower", why, f"{plugin} prefers another node", plugin
 
 
 def _standing(view: DecisionView, node: str) -> Standing:
@@ -314,13 +314,13 @@ def _standing(view: DecisionView, node: str) -> Standing:
 
 
 def _condition_message(pod: Pod) -> str:
-    """The last word of the other scheduler about a pod that it could not place at once."""
+    """What the other scheduler wrote last about a pod that it could not place."""
     messages = (
         condition.message
         for condition in pod.status.conditions
         if condition.type == "PodScheduled" and condition.status == "False"
     )
-    return next(messages, "")[:_MOST_SAID]
+    return next(messages, "")[:_LONGEST_MESSAGE]
 
 
 _TEMPLATE_HASH = "pod-template-hash"

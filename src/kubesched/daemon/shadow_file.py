@@ -17,17 +17,23 @@ log = Log(__name__)
 
 
 class ShadowFile:
-    """A ledger and its file. LedgerError if the file is something else."""
+    """A ledger and its file. LedgerError if the file holds no ledger."""
 
     def __init__(self, file: str) -> None:
         self.ledger = load_ledger(file)
         self._file = file
         self._is_saved = True
 
-    def note(self, found: ShadowComparison) -> None:
+    def note(self, comparison: ShadowComparison) -> None:
         """Count a comparison."""
-        pod = DifferingPod(found.at, found.pod, found.judgement, found.theirs, found.ours, found.why)
-        self.ledger.add(pod, agrees=found.agrees, cause=found.cause, plugin=found.plugin, workload=found.workload)
+        pod = msgspec.convert(comparison, DifferingPod, from_attributes=True)
+        self.ledger.add(
+            pod,
+            agrees=comparison.agrees,
+            cause=comparison.cause,
+            plugin=comparison.plugin,
+            workload=comparison.workload,
+        )
         self._is_saved = False
 
     async def run(self) -> None:
@@ -37,7 +43,7 @@ class ShadowFile:
             await self.save()
 
     async def save(self) -> None:
-        """Write what has not been written. One that cannot be written is logged, and tried again."""
+        """Write the ledger if it has changed. If it cannot be written, that is logged, and tried again."""
         if self._is_saved:
             return
         encoded = msgspec.json.encode(self.ledger)

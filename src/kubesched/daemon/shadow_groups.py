@@ -1,8 +1,9 @@
 """Shadow mode and pod groups: a binding is judged by whether the group runs here at all, and where it goes as a whole.
 
-Another scheduler binds the pods of a group one after another. With the first of them, all that wait are placed here,
-and taken off again: if the group is not feasible, none of its pods would have been bound. Where the group has gone to
-another domain of its topology than it would have here, that is said once; its pods are then judged within that domain.
+Another scheduler binds the pods of a group one after another. With the first of them, `GroupJudge` places all pods of
+the group that wait, and takes them off again: if the group is not feasible, none of its pods would have been bound.
+If the group has gone to another domain of its topology, only the first pod says so; the others are judged within that
+domain.
 """
 
 from __future__ import annotations
@@ -25,30 +26,32 @@ from kubesched.state.columns import Bool
 
 
 class InGroup(NamedTuple):
-    """What a pod's group means for it."""
+    """What the group of a pod means for the judgement of the pod."""
 
     judgement: Literal["", "no-node", "rejected", "lower"] = ""
-    """That of the pod, if the group settles it."""
+    """The pod's, if the group decides it."""
     why: str = ""
     ours: str = ""
-    """Its node here, if the group would have gone elsewhere."""
+    """The pod's node here, if the group would have gone elsewhere."""
     within: Bool | None = None
-    """The nodes that it may go to, if not all."""
+    """The nodes that the pod may go to, if not all."""
 
 
 class GroupJudge:
-    """The groups of a cluster that another scheduler rules."""
+    """Judges the pods of groups that another scheduler binds."""
 
     def __init__(self, engine: Engine, profiles: Mapping[str, Profile], find: Callable[[str], Pod | None]) -> None:
         self._state = engine.state
         reserving = Reserving(engine.state, profiles)
-        self._profiles = {name: GroupProfile(each, engine, reserving, find) for name, each in profiles.items()}
-        self._plugins = profiles
+        self._profiles = profiles
+        self._group_profiles = {
+            name: GroupProfile(profile, engine, reserving, find) for name, profile in profiles.items()
+        }
         self._infeasible: dict[str, str] = {}
-        """By the key of a group that would not have run here: why. Its other pods are judged alike."""
+        """By the key of a group that would not have run here: why. Its other pods are judged by that."""
 
-    def judged(self, pod: Pod, theirs: str) -> InGroup:
-        """A pod that waits, just before it is known to be on that node."""
+    def judge(self, pod: Pod, theirs: str) -> InGroup:
+        """Judge a pod that waits, just before the cache learns that it is on the node `theirs`."""
         group = group_of(pod, self._state)
         if group is None:
             return InGroup()
@@ -58,37 +61,39 @@ class GroupJudge:
                 del self._infeasible[group.key]
             return InGroup("no-node", why)
         if not self._state.groups.placed(group.key):
-            return self._first(pod, theirs, group)
+            return self._judge_first(pod, theirs, group)
         placements = self._placements(pod, group)
         return InGroup(within=placements[0].nodes if len(placements) == 1 else None)
 
     def forget(self, group: PodGroup) -> None:
         self._infeasible.pop(group.key, None)
 
-    def _first(self, pod: Pod, theirs: str, group: PodGroup) -> InGroup:
-        """The first pod of a group: what becomes of all of it is settled here."""
-        pods = sorted(self._state.groups.pending(group.key), key=lambda each: (-each.priority, each.name))
-        profile = self._profiles[pod.spec.scheduler_name]
+    def _judge_first(self, pod: Pod, theirs: str, group: PodGroup) -> InGroup:
+        """Judge the first pod of a group, and with it whether the group runs here."""
+        pods = sorted(self._state.groups.pending(group.key), key=lambda member: (-member.priority, member.name))
         try:
-            placed = self._placed(profile, group, pods)
-        except AnswersMissingError:  # extenders have a say, which is asked pod by pod
+            ours = self._try_group(pod, group, pods)
+        except AnswersMissingError:  # extenders are asked pod by pod
             return InGroup()
-        if placed.status is not None:
-            why = f"pod group {group.key}: {placed.status.message}"
+        if ours.status is not None:
+            why = f"pod group {group.key}: {ours.status.message}"
             if len(pods) > 1:
                 self._infeasible[group.key] = why
             return InGroup("no-node", why)
-        return self._domain(pod, theirs, group, placed, pods)
+        return self._compare_domains(pod, theirs, group, ours, pods)
 
-    def _placed(self, profile: GroupProfile, group: PodGroup, pods: Sequence[Pod]) -> PlacingResult:
+    def _try_group(self, pod: Pod, group: PodGroup, pods: Sequence[Pod]) -> PlacingResult:
         mistake = messages.mistake_in(group, list(pods), (), self._state.features)
         if mistake is not None:
             return PlacingResult(None, mistake)
-        placed = profile.place(group, [Member(pod) for pod in pods])
-        profile.placer.undo(placed)
-        return placed
+        profile = self._group_profiles[pod.spec.scheduler_name]
+        result = profile.place(group, [Member(member) for member in pods])
+        profile.placer.undo(result)
+        return result
 
-    def _domain(self, pod: Pod, theirs: str, group: PodGroup, ours: PlacingResult, pods: Sequence[Pod]) -> InGroup:
+    def _compare_domains(
+        self, pod: Pod, theirs: str, group: PodGroup, ours: PlacingResult, pods: Sequence[Pod]
+    ) -> InGroup:
         """Whether the group has gone to the domain that it goes to here, or to one that is as good."""
         row = self._state.nodes.row_of.get(theirs)
         if ours.placement is None or row is None or ours.placement.nodes[row]:
@@ -98,8 +103,8 @@ class GroupJudge:
         domain = next((placement for placement in self._placements(pod, group) if placement.nodes[row]), None)
         if domain is None:
             return InGroup("rejected", f"pod group {group.key}: {theirs} has no label {group.topology_key}", node)
-        placer = self._profiles[pod.spec.scheduler_name].placer
-        there = placer.place(group, [Member(each) for each in pods], domain)
+        placer = self._group_profiles[pod.spec.scheduler_name].placer
+        there = placer.place(group, [Member(member) for member in pods], domain)
         placer.undo(there)
         if there.status is not None:
             return InGroup("rejected", f"pod group {group.key} in {domain.name}: {there.status.message}", node)
@@ -107,13 +112,13 @@ class GroupJudge:
             return InGroup(within=domain.nodes)
         return InGroup("lower", f"pod group {group.key} goes to {ours.placement.name} here, not to {domain.name}", node)
 
-    def _scores(self, pod: Pod, group: PodGroup, placed: PlacingResult) -> list[int]:
-        """What each plugin thinks of a placement, with the pods that fit there."""
-        plugins = self._plugins[pod.spec.scheduler_name].placement_scores
-        return [plugin.score_placement(group, placed.proposal, self._state) for plugin, _ in plugins]
+    def _scores(self, pod: Pod, group: PodGroup, result: PlacingResult) -> list[int]:
+        """The score that each plugin gives a placement, with the pods that fit there."""
+        plugins = self._profiles[pod.spec.scheduler_name].placement_scores
+        return [plugin.score_placement(group, result.proposal, self._state) for plugin, _ in plugins]
 
     def _placements(self, pod: Pod, group: PodGroup) -> Sequence[CandidatePlacement]:
         """The domains that the group may go to; none if it may go anywhere, or nowhere."""
-        generators = self._plugins[pod.spec.scheduler_name].at("placement_generate", PlacementGeneratePlugin)
+        generators = self._profiles[pod.spec.scheduler_name].at("placement_generate", PlacementGeneratePlugin)
         placements = generators[0].placements(group, self._state) if generators else ()
         return () if isinstance(placements, Status) else placements

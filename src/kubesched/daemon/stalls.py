@@ -1,6 +1,6 @@
-"""The watchdog over the event loop: while it stands still nothing is read or written, so that is counted and logged.
+"""The watchdog over the event loop, which counts and logs when the loop stands still: then nothing is read or written.
 
-A tick that comes late shows it. The culprit is what took longest of all that the scheduler did since the tick before.
+A tick that comes late shows a stall. The culprit is the longest work of the scheduler since the tick before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _AWAY = "machine", "the thread had no processor, or waited for the disk"
 
 
 class Stalls(SchedulerListener):
-    """Hears what the scheduler does, and ticks beside it."""
+    """Listens to the scheduler, and ticks beside it."""
 
     def __init__(self, registry: MetricsRegistry, cpu: Callable[[], float] = time.thread_time) -> None:
         """`cpu` has the seconds that the thread has worked."""
@@ -56,8 +56,8 @@ class Stalls(SchedulerListener):
         if watch is not None and watch.elapsed() > self._longest.seconds:
             seconds = sum(lap[-1] for lap in watch.laps)  # of its last turn
             if seconds > self._longest.seconds:
-                point, _, most = max(watch.laps, key=lambda lap: lap[-1])
-                plugin = next((lap[0] for lap in watch.plugin_laps if lap[-1] > most / 2), "")
+                point, _, longest = max(watch.laps, key=lambda lap: lap[-1])
+                plugin = next((lap[0] for lap in watch.plugin_laps if lap[-1] > longest / 2), "")
                 self._longest = Work(seconds, "decision", f"Pod {attempt.queued.key} {point} {plugin}".strip())
 
     def group_decided(self, attempt: GroupAttempt) -> None:
@@ -65,7 +65,7 @@ class Stalls(SchedulerListener):
             self._longest = Work(attempt.seconds, "decision", f"PodGroup {attempt.queued.key}")
 
     async def run(self) -> None:
-        """For ever."""
+        """Tick for ever."""
         now, began = asyncio.get_running_loop().time, 0.0
 
         def collecting(phase: str, info: dict[str, int]) -> None:
@@ -80,13 +80,13 @@ class Stalls(SchedulerListener):
             while True:
                 self._longest, due, worked = _NOTHING, now() + LONGEST, self._cpu()
                 await asyncio.sleep(LONGEST)
-                stood = max(now() - due, self._longest.seconds)
-                if stood > LONGEST:
-                    self._note(stood, self._cpu() - worked)
+                stall = max(now() - due, self._longest.seconds)
+                if stall > LONGEST:
+                    self._report(stall, self._cpu() - worked)
         finally:
             gc.callbacks.remove(collecting)
 
-    def _note(self, seconds: float, worked: float) -> None:
+    def _report(self, seconds: float, worked: float) -> None:
         sort, name = self._longest[1:] if worked > seconds / 2 else _AWAY
         self._stalls.child(sort).inc()
         log.info("The event loop stood still", seconds=round(seconds, 3), culprit=sort, name=name)

@@ -42,16 +42,16 @@ from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock, new_identity
 
 PATIENCE = 5.0
-"""Seconds that a thread is waited for once its work was asked to end; then it is left behind."""
+"""Seconds that a thread may take to end its work once it is asked to; then it is left behind."""
 
 _LAST_SECONDS = 1.0
-"""For what is left when the thread is to end."""
+"""Seconds for the tasks that are left when the thread is to end."""
 
 T = TypeVar("T")
 
 
 class OwnThread:
-    """Enter it to start the thread, leave it to end the thread. All methods are for other threads to call."""
+    """A thread with an event loop: enter it to start the thread, leave it to end it. Other threads call its methods."""
 
     def __init__(self, name: str, *, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -84,27 +84,27 @@ class OwnThread:
         return await self.run(called())
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for work that is done there. If this is cancelled, so is the work, and its end is waited for."""
+        """Run work in the thread and wait for it. If this is cancelled, so is the work, and its end is waited for."""
         here = asyncio.get_running_loop()
-        over: asyncio.Future[T] = here.create_future()
-        doing: list[asyncio.Task[T]] = []
+        result: asyncio.Future[T] = here.create_future()
+        tasks: list[asyncio.Task[T]] = []
 
         def begin() -> None:
             task = self._loop.create_task(work)
-            task.add_done_callback(lambda task: here.call_soon_threadsafe(_settle, over, task))
-            doing.append(task)
+            task.add_done_callback(lambda task: here.call_soon_threadsafe(_settle, result, task))
+            tasks.append(task)
 
         self.post(begin)
         try:
-            return await asyncio.shield(over)
+            return await asyncio.shield(result)
         except asyncio.CancelledError:
-            if not over.done():
-                self.post(lambda: doing[0].cancel())
-                await asyncio.wait((over,), timeout=self._patience)
-                if not over.done():
+            if not result.done():
+                self.post(lambda: tasks[0].cancel())
+                await asyncio.wait((result,), timeout=self._patience)
+                if not result.done():
                     self._patience = 0.0  # it is stuck: there is no second wait
-            if over.done() and not over.cancelled():
-                over.exception()  # retrieved, or asyncio logs it
+            if result.done() and not result.cancelled():
+                result.exception()  # retrieved, or asyncio logs it
             raise
 
     def silence(self) -> float:
@@ -122,37 +122,37 @@ class OwnThread:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
-            self._loop.run_until_complete(_end_what_is_left())
+            self._loop.run_until_complete(_end_tasks())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()
 
 
-async def _end_what_is_left() -> None:
+async def _end_tasks() -> None:
     """End tasks that are never awaited, such as closing a connection, while their event loop still runs."""
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    if left:
-        await asyncio.wait(left, timeout=_LAST_SECONDS)
+    if tasks:
+        await asyncio.wait(tasks, timeout=_LAST_SECONDS)
 
 
-def _settle(over: asyncio.Future[T], task: asyncio.Task[T]) -> None:
-    if over.done():
+def _settle(result: asyncio.Future[T], task: asyncio.Task[T]) -> None:
+    if result.done():
         return
     if task.cancelled():
-        over.cancel()
+        result.cancel()
     elif (error := task.exception()) is not None:
-        over.set_exception(error)
+        result.set_exception(error)
     else:
-        over.set_result(task.result())
+        result.set_result(task.result())
 
 
 log = Log(__name__)
 
 
 class Supervisor:
-    """The lease, the endpoints and the signals. It never waits for the thread that schedules, but for its end."""
+    """The lease, the endpoints and the signals. Of the thread that schedules it waits only for the end."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class Supervisor:
         scheduling: OwnThread,
         make_page: MakePage | None = None,
     ) -> None:
-        """The replica lives in the thread, as do all connections but those of leases."""
+        """The replica lives in the thread `scheduling`, as do all connections but those of leases."""
         self._make_page = make_page
         self._settings = settings
         self._replica = replica
@@ -175,7 +175,7 @@ class Supervisor:
     async def run(self, logging: Logging, *, authentication: Client | None, authorization: Client | None) -> None:
         """Serve, lead and schedule until a signal stops it or the lease is lost.
 
-        The clients are for asking about users of the endpoints; without them no user is known.
+        The clients ask the API server about users of the endpoints; without them no user is known.
         """
         self._listen_to_signals()
         served = self._served(logging.set_verbosity)
@@ -203,9 +203,9 @@ class Supervisor:
     # -- the lease ----------------------------------------------------------------------------------------------------
 
     def _elector_on(self, connections: Clients) -> LeaderElector:
-        wanted, post = self._settings.configuration.leader_election, self._scheduling.post
-        lock = LeaseLock(connections.leases, namespace=wanted.resource_namespace, name=wanted.resource_name)
-        identity, name = new_identity(), wanted.resource_name
+        election, post = self._settings.configuration.leader_election, self._scheduling.post
+        lock = LeaseLock(connections.leases, namespace=election.resource_namespace, name=election.resource_name)
+        identity, name = new_identity(), election.resource_name
         is_leading = self._registry.family("leader_election_master_status").child(name)
         slow_paths = self._registry.family("leader_election_slowpath_total").child(name)
 
@@ -227,7 +227,7 @@ class Supervisor:
         elector = LeaderElector(
             lock,
             identity,
-            wanted,
+            election,
             on_new_leader=new_leader,
             on_stopped_leading=stopped_leading,
             on_waiting=lambda: post(self._replica.stand_by),
@@ -241,9 +241,9 @@ class Supervisor:
     def _served(self, set_verbosity: Callable[[int], None]) -> Served:
         replica, settings, elector = self._replica, self._settings, self._elector
         scheduler, informers = replica.scheduler, replica.watch.informers
-        lives = (thread_check(self._scheduling.silence),)
-        leads = (HealthCheck("leaderElection", elector.check),) if elector is not None else ()
-        synced = (
+        liveness = (thread_check(self._scheduling.silence),)
+        leadership = (HealthCheck("leaderElection", elector.check),) if elector is not None else ()
+        readiness = (
             shutdown_check(self._stopping.is_set),
             handlers_check(lambda: informers.have_synced),
             informers_check(informers.not_synced),
@@ -262,9 +262,9 @@ class Supervisor:
             gates=settings.gates,
             metrics=self._registry,
             release_source=settings.release_source,
-            healthz=(*(leads or (PING,)), *lives),
-            livez=(PING, *lives),
-            readyz=(*leads, *synced),
+            healthz=(*(leadership or (PING,)), *liveness),
+            livez=(PING, *liveness),
+            readyz=(*leadership, *readiness),
             resource_lines=self._resource_lines,
             dumps=dumps,
             set_verbosity=set_verbosity,
@@ -287,10 +287,10 @@ class Supervisor:
     # -- signals ------------------------------------------------------------------------------------------------------
 
     def _listen_to_signals(self) -> None:
-        running = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            running.add_signal_handler(number, self._stop, number)
-        running.add_signal_handler(signal.SIGUSR2, self._scheduling.post, self._dump)
+            loop.add_signal_handler(number, self._stop, number)
+        loop.add_signal_handler(signal.SIGUSR2, self._scheduling.post, self._dump)
 
     def _stop(self, number: signal.Signals) -> None:
         if self._stopping.is_set():

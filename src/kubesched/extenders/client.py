@@ -17,7 +17,7 @@ from kubesched.api.duration import Duration
 from kubesched.config.configuration import ExtenderTLSConfig
 from kubesched.framework.extender import ExtenderSettingsError
 from kubesched.kube.errors import ConnectionSettingsError
-from kubesched.kube.proxy import parsed_proxy, proxy_of_environment
+from kubesched.kube.proxy import parse_proxy, proxy_of_environment
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
 MOST_REQUESTS = 10
@@ -128,7 +128,7 @@ def _proxy(address: str, variable: str) -> str | None:
     if not url:
         return None
     try:
-        proxy = parsed_proxy(url, variable)
+        proxy = parse_proxy(url, variable)
     except ConnectionSettingsError as error:
         raise ExtenderSettingsError(str(error)) from None
     if proxy.scheme.startswith("socks"):

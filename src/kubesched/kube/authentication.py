@@ -41,7 +41,7 @@ def transport_for(
     is_urgent: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Transport:
-    """A transport to that server as that user; if it is urgent, connections are dialed with more effort.
+    """A transport to that server as that user. If it is urgent, more connections are dialed at once.
 
     Raises ConnectionSettingsError, CredentialsError.
     """
@@ -57,21 +57,21 @@ def transport_for(
 def credentials_for(
     settings: ConnectionSettings, environ: Mapping[str, str], *, observer: Observer, clock: Callable[[], float]
 ) -> Credentials:
-    """What the user shows. What is given plainly goes before plugins and providers, as in client-go."""
+    """The credentials of the user. Those in the file go before plugins and providers, as in client-go."""
     user = settings.user
-    shown = Credentials()
+    credentials = Credentials()
     if user.token_file:  # if both are given, the file is what is kept fresh
-        shown = TokenFile(user.token_file, clock=clock)
+        credentials = TokenFile(user.token_file, clock=clock)
     elif user.token:
-        shown = FixedAuthorization(bearer(user.token))
+        credentials = FixedAuthorization(bearer(user.token))
     elif user.username or user.password:
-        shown = FixedAuthorization(basic(user.username, user.password))
+        credentials = FixedAuthorization(basic(user.username, user.password))
     elif user.exec is not None and not user.client_certificate and not user.client_certificate_data:
-        shown = ExecCredentials(user.exec, _cluster_for_plugins(settings), environ=environ, observer=observer)
+        credentials = ExecCredentials(user.exec, _cluster_for_plugins(settings), environ=environ, observer=observer)
     elif user.auth_provider is not None:
-        shown = OidcCredentials(user.auth_provider.config, environ=environ)
+        credentials = OidcCredentials(user.auth_provider.config, environ=environ)
     certificate = _certificate(user, clock)
-    return shown if certificate is None else WithCertificate(shown, certificate)
+    return credentials if certificate is None else WithCertificate(credentials, certificate)
 
 
 def _certificate(user: KubeconfigUser, clock: Callable[[], float]) -> CertificateFiles | Certificate | None:
@@ -119,14 +119,14 @@ def _impersonation(user: KubeconfigUser) -> str:
 
 
 _LEASE_CONNECTIONS = 4
-"""One for each time that a question about the lease is sent (`leader_election.TRIES`)."""
+"""One for each try of a request about the lease (`leader_election.TRIES`)."""
 _NO_LIMIT = -1.0
 
 
 class Clients(NamedTuple):
-    """The clients of one API server. Events and leases must not wait behind bindings, nor the other way round.
+    """The clients of one API server. Events and leases do not wait for bindings, nor bindings for them.
 
-    Leases may be used in another thread than the rest.
+    `leases` may be used in another thread than the others.
     """
 
     transport: Transport
@@ -147,11 +147,11 @@ def clients_for(
 ) -> Clients:
     """Clients with the limits of the configuration. Raises ConnectionSettingsError, CredentialsError.
 
-    Its contentType is accepted whatever it is, and JSON is spoken: records with only the needed fields decode from
-    JSON in 16 us a pod, so protobuf would save little, and would need the schema of everything.
+    Any contentType is accepted, and JSON is sent and read: records with only the needed fields decode from JSON in
+    16 us a pod, so protobuf would save little, and would need the schemas of all kinds.
     """
-    # Where the server leaves bindings without an answer, they hold all connections: the lease must not wait for one.
-    # Nor must one question about the lease wait for the connection on which another has no answer yet.
+    # Bindings that the server does not answer hold all connections, for one of which the lease must not wait. Nor must
+    # one request about the lease wait for the connection of another.
     transport = transport_for(settings, environ, observer=observer, clock=clock)
     of_leases = transport_for(
         settings, environ, observer=observer_of_leases, connections=_LEASE_CONNECTIONS, is_urgent=True, clock=clock
@@ -166,6 +166,6 @@ def clients_for(
         of_leases,
         scheduler=client("scheduler", transport, observer, connection.qps),
         events=client("events", transport, observer, connection.qps),
-        # A lease is renewed every other second, and on time: limits are there to spare the server the rest.
+        # A lease is renewed every two seconds, and must be in time, so it has no limit.
         leases=client("leader-election", of_leases, observer_of_leases, _NO_LIMIT),
     )

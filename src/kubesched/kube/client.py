@@ -36,12 +36,12 @@ class Throttle:
         return 0.0 if self._tokens >= 0 else -self._tokens / self._qps
 
     def give_back(self) -> None:
-        """The token was not used: its request gave up waiting."""
+        """Return the token of a request that gave up waiting."""
         self._tokens += 1
 
 
 class LineSplitter:
-    """Whole lines from bytes, however they are cut and however long a line is."""
+    """Joins pieces of bytes to whole lines, of any length."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []  # of a line that has not ended
@@ -91,7 +91,7 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 TIMEOUT = 60.0
 RETRIES = 10  # client-go's
 LONGEST_RETRY_AFTER = 60.0
-"""Seconds. What asks for more, by mistake or by malice, must not end the scheduler's work: client-go has no limit."""
+"""Seconds. A server that asks for more, by mistake or malice, must not stop the scheduler: client-go has no limit."""
 _PAUSE = 1.0  # seconds before a connection is tried again
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class Client:
         self._clock = clock
         self._sleep = sleep
         self.may_write: Callable[[], bool] = lambda: True
-        """Asked before the first byte of anything but a question: a replica that lost the lease writes no more."""
+        """Asked before the first byte of anything but a GET: a replica that lost the lease writes no more."""
 
     def get(self, path: str, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> Answered:
         return self.request("GET", path, timeout=timeout, retries=retries)
@@ -156,8 +156,8 @@ class Client:
     ) -> bytes:
         """The body of a good answer. Raises ApiStatusError for others, UnreachableError if there was none.
 
-        An answer with Retry-After (429 and 5xx) is heeded for any method: the server did not do it, or says that doing
-        it twice does no harm. Where a connection broke, only reading is tried again, as a write may have been done.
+        After an answer with Retry-After (429 and 5xx) any method is tried again: the server did not do it, or says that
+        doing it twice does no harm. After a broken connection only a GET is tried again, as a write may have been done.
         The timeout is for each try, from asking for credentials to the last byte, but not for the client's own limits.
         """
         transport, observer, host = self._transport, self._observer, self._transport.host
@@ -204,7 +204,7 @@ class Client:
     async def watch(self, path: str, *, silence: float, timeout: float = TIMEOUT) -> WatchStream:
         """An open watch whose server may be silent for so many seconds. Raises as `request`, but never tries again.
 
-        Watches know no limits, as in client-go: without them, nothing else is of any use.
+        Watches have no limits, as in client-go: without them, nothing else is of any use.
         """
         code = NO_ANSWER
         try:
@@ -228,12 +228,12 @@ class Client:
 
 
 def _is_worth_a_retry(method: str, error: UnreachableError) -> bool:
-    """A server that cannot be reached, or is too slow, is the caller's business: it may have better things to do."""
+    """Whether a connection broke after a GET was sent. Callers decide about servers that are out of reach, or slow."""
     return method == "GET" and error.maybe_done and not isinstance(error, AnswerTimeoutError)
 
 
 def _error_of(answer: HttpResponse, maybe_done: bool = False) -> ApiStatusError:
-    """Not made where it is raised: in a variable of that frame it would hold itself by its own traceback."""
+    """Made apart from where it is raised: a variable of that frame would hold it by its own traceback."""
     error = ApiStatusError.of_answer(answer.status, answer.body, _retry_after(answer))
     error.maybe_done = maybe_done
     return error
@@ -248,7 +248,7 @@ def _retry_after(answer: HttpResponse) -> float | None:
 
 
 async def _rest_of(stream: AnswerStream, timeout: float) -> bytes:
-    """The body of an answer that was to be a watch."""
+    """The body of an answer that is an error instead of a watch."""
     try:
         async with asyncio.timeout(timeout):
             return await stream.read_all()
@@ -263,5 +263,5 @@ def _always() -> bool:
 
 
 def _with_request(error: UnreachableError, method: str, host: str, path: str) -> UnreachableError:
-    """The same error, saying what was asked for."""
+    """The same error, with the request in its message."""
     return type(error)(f"{method} {host}{path.partition('?')[0]}: {error}", maybe_done=error.maybe_done)

@@ -41,7 +41,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     user: KubeconfigUser = KubeconfigUser()
     user_name: str = ""
     exec_extension: object = None
-    """What the kubeconfig keeps for exec plugins along with the cluster."""
+    """The cluster's extension for exec plugins in the kubeconfig."""
     namespace: str = "default"
 
     @property
@@ -91,36 +91,36 @@ def from_kubeconfig(config: Kubeconfig, environ: Mapping[str, str], *, master: s
         raise ConnectionSettingsError(
             f"invalid configuration: context was not found for specified context: {name}{_choices(config.contexts)}"
         )
-    chosen = config.contexts.get(name)
+    context = config.contexts.get(name)
     cluster, user, mistakes = KubeconfigCluster(), KubeconfigUser(), list[str]()
-    if chosen is not None:
+    if context is not None:
         place = config.origin(f"contexts[{name}]")
-        if chosen.cluster in config.clusters:
-            cluster = config.clusters[chosen.cluster]
+        if context.cluster in config.clusters:
+            cluster = config.clusters[context.cluster]
         elif not master:
-            mistakes.append(f'{place}: cluster "{chosen.cluster}" was not found{_choices(config.clusters)}')
-        if chosen.user in config.users:
-            user = config.users[chosen.user]
-        elif chosen.user:
-            mistakes.append(f'{place}: user "{chosen.user}" was not found{_choices(config.users)}')
+            mistakes.append(f'{place}: cluster "{context.cluster}" was not found{_choices(config.clusters)}')
+        if context.user in config.users:
+            user = config.users[context.user]
+        elif context.user:
+            mistakes.append(f'{place}: user "{context.user}" was not found{_choices(config.users)}')
     if master:
         cluster = replace(cluster, server=master)
-    if cluster == KubeconfigCluster() and chosen is None:
+    if cluster == KubeconfigCluster() and context is None:
         hint = f" (the kubeconfig has no current-context{_choices(config.contexts)})" if config.contexts else ""
         raise ConnectionSettingsError(_NOTHING_GIVEN + hint)
-    user_name = chosen.user if chosen is not None else ""
+    user_name = context.user if context is not None else ""
     if not mistakes:
-        place = config.origin(f"clusters[{chosen.cluster if chosen else ''}]")
+        place = config.origin(f"clusters[{context.cluster if context else ''}]")
         mistakes += (f"{place}: {mistake}" for mistake in mistakes_in_cluster(cluster))
         place = config.origin(f"users[{user_name}]")
         mistakes += (f"{place}: {mistake}" for mistake in mistakes_in_user(user))
     if mistakes:
         raise ConnectionSettingsError(f"invalid configuration: {aggregated(mistakes)}")
-    return _settings(cluster, user, user_name, (chosen.namespace if chosen else "") or "default", environ)
+    return _settings(cluster, user, user_name, (context.namespace if context else "") or "default", environ)
 
 
 def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT) -> ConnectionSettings:
-    """The API server of the cluster that we run in, as our service account."""
+    """The API server of the cluster in which this process runs, as its service account."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise ConnectionSettingsError(
@@ -153,6 +153,7 @@ def _settings(
 ) -> ConnectionSettings:
     server = cluster.server if "://" in cluster.server else f"http://{cluster.server}"
     secure = server.startswith("https://")
+    extensions = {named.name: named.extension for named in cluster.extensions}
     trust = ServerTrust(
         ca_file="" if cluster.certificate_authority_data else cluster.certificate_authority,
         ca_data=cluster.certificate_authority_data,
@@ -163,10 +164,10 @@ def _settings(
         server=server.rstrip("/"),
         trust=trust if secure else ServerTrust(),
         proxy_url=cluster.proxy_url or proxy_of_environment(server, environ),
-        # Secrets are for servers that proved who they are: as client-go, none are shown in the clear.
+        # As in client-go, secrets are sent only over TLS, to servers whose identity is verified.
         user=user if secure else KubeconfigUser(),
         user_name=user_name,
-        exec_extension=next((it.extension for it in cluster.extensions if it.name == _EXEC_EXTENSION), None),
+        exec_extension=extensions.get(_EXEC_EXTENSION),
         namespace=namespace,
     )
 

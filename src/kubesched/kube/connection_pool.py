@@ -15,23 +15,22 @@ from kubesched.kube.http_connection import HttpConnection
 
 MOST_CONNECTIONS = 64
 MOST_DIALED_AT_ONCE = 8
-"""Where all connections are lost in one moment (a server died, a certificate was replaced), dozens of requests want a
-new one. Most need none of their own: the first few are free again before as many more could be made. And a handshake
-costs the server more than most requests do: with two cores and 64 to make, a server is slow to renew our lease."""
+"""When all connections are lost at once (a server died, a certificate was replaced), dozens of requests want a new one.
+Most need none of their own: the first few are free again before as many more could be made. And a handshake costs the
+server more than most requests do: with two cores and 64 to make, a server is slow to renew the lease."""
 LONGEST_IDLE = 60.0  # seconds; servers close idle connections too, and a request sent at that moment is lost
 
 _CLOSED = "the connection is closed"
 
-Told = Callable[[HttpConnection], None]
-Dial = Callable[[Told, Told], Awaitable[HttpConnection]]
-"""Is to tell of each connection that was lost, and of those that it made besides the one that it returns."""
+OnConnection = Callable[[HttpConnection], None]
+Dial = Callable[[OnConnection, OnConnection], Awaitable[HttpConnection]]
+"""Calls the first with each connection that is lost, the second with those that it makes besides the one it returns."""
 
 
 class ConnectionPool:
-    """At most so many connections; those who wait get the next that is given back or made, in their order.
+    """At most `size` connections. Requests that wait get the next that is given back or made, in their order.
 
-    A dial is for whoever waits when it is through. It goes on when a request gives up: the next one needs a connection
-    as well, and would otherwise begin where that one began.
+    A dial is for the first request that waits when it is done, whoever began it: so it goes on when a request gives up.
 
     When a certificate is replaced, connections that showed the last one are used until there is one with the new, or
     the server refuses them: nothing has to wait for a handshake, least of all the lease.
@@ -54,11 +53,11 @@ class ConnectionPool:
         """With an earlier one."""
         self._uses_outdated = False
         self._generation = 0
-        """Of certificates."""
+        """How many certificates there were before."""
         self._is_closed = False
 
     def take_idle(self) -> HttpConnection | None:
-        """A connection for one request, if there is one at hand. Give it back, whatever happens to it."""
+        """An idle connection for one request, if there is one. Give it back, whatever happens to it."""
         while self._idle:
             connection = self._idle.pop()
             if connection.usable and self._clock() - connection.idle_since < LONGEST_IDLE:
@@ -85,7 +84,7 @@ class ConnectionPool:
             with contextlib.suppress(ValueError):
                 self._waiting.remove(waiter)
             if not waiter.cancelled() and waiter.exception() is None:
-                self.give_back(waiter.result())  # it came in the very moment in which we gave up
+                self.give_back(waiter.result())  # it came just when the wait ended
             raise
         finally:
             self._deadlines.drop(waiter)
@@ -108,7 +107,7 @@ class ConnectionPool:
         self._generation += 1
 
     def refused(self, connection: HttpConnection) -> bool:
-        """The server refused our credentials. Whether a connection with the present certificate may fare better."""
+        """The server refused the credentials. Whether a connection with the present certificate may do better."""
         if connection not in self._outdated:
             return False
         self._leave_outdated()
@@ -121,7 +120,7 @@ class ConnectionPool:
         self._idle.clear()
 
     def distrust(self) -> None:
-        """Keep none for later, and rely on none that is being dialed."""
+        """Close idle connections, and dial anew instead of waiting for dials under way."""
         self.close_idle()
         self._distrusted |= self._dials
 
@@ -155,15 +154,15 @@ class ConnectionPool:
         self._dial_more()
 
     async def _dial_once(self) -> None:
-        made = partial(self._made, self._generation)
+        add = partial(self._add, self._generation)
         try:
-            connection = await self._dial(self._lost, made)
-        except Exception as error:  # whatever it is, it is for one of those who wait
+            connection = await self._dial(self._lost, add)
+        except Exception as error:  # whatever it is, one of the requests that wait gets it
             self._fail_one(error)
         else:
-            made(connection)
+            add(connection)
 
-    def _made(self, generation: int, connection: HttpConnection) -> None:
+    def _add(self, generation: int, connection: HttpConnection) -> None:
         if self._is_closed:
             connection.close()
             return
@@ -173,7 +172,7 @@ class ConnectionPool:
             self._open.add(connection)
             self._leave_outdated()
         if not connection.usable:
-            self._lost(connection)  # which it was before we knew of it
+            self._lost(connection)  # it was lost before it was added
         if self._in_use + len(self._idle) < self._size:
             self._hand_on(connection)
         else:
@@ -185,7 +184,7 @@ class ConnectionPool:
 
     def _leave_outdated(self) -> None:
         self._uses_outdated = False
-        for connection in [each for each in self._idle if each in self._outdated]:
+        for connection in [idle for idle in self._idle if idle in self._outdated]:
             self._idle.remove(connection)
             connection.close()
 
@@ -193,7 +192,7 @@ class ConnectionPool:
         return connection in self._open or (self._uses_outdated and connection in self._outdated)
 
     def _hand_on(self, connection: HttpConnection) -> None:
-        """To the first who waits; or else it is kept for later, if it may be used then."""
+        """Give it to the first request that waits; or else keep it for later, if it may be used then."""
         if not connection.usable:
             connection.close()
         elif self._waiting and (waiter := self._next_waiting()) is not None:

@@ -1,4 +1,4 @@
-"""Credentials for the API server: tokens and certificates, fixed or read again when they may have changed."""
+"""Credentials for the API server: tokens and certificates, fixed, or read again when their files may have changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubesched.kube.tls import Certificate, show, stamp
 TOKEN_FILE_PERIOD = 50.0
 """Seconds between readings of a token file: client-go's minute, less its leeway of ten seconds."""
 CERTIFICATE_FILES_PERIOD = 1.0
-"""Seconds between looks at whether certificate files were replaced, which is no more than asking for their times."""
+"""Seconds between checks whether certificate files were replaced, for each of which a `stat` is enough."""
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class Credentials:
     """Credentials for every request. This base class has none."""
 
     def at_hand(self) -> str | None:
-        """The value of the Authorization header, empty if there is none; None if it must be waited for.
+        """The value of the Authorization header, empty if there is none; None if `authorization` has to wait for it.
 
         Raises CredentialsError.
         """
@@ -34,7 +34,7 @@ class Credentials:
         return self.at_hand() or ""
 
     async def renew(self, refused: str) -> bool:
-        """The server answered 401 to this authorization. True if there is something else to show now."""
+        """The server answered 401 to this authorization. True if there are other credentials now."""
         return False
 
     def certificate(self) -> Certificate | None:
@@ -42,11 +42,11 @@ class Credentials:
         return None
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End a plugin or a request that is under way."""
 
 
 class FixedAuthorization(Credentials):
-    """A token or password that is as it is."""
+    """A token or password that never changes."""
 
     def __init__(self, authorization: str = "") -> None:
         self._authorization = authorization
@@ -87,24 +87,24 @@ class TokenFile(Credentials):
         return self._authorization != refused
 
     def _read(self) -> None:
-        """A file that cannot be read for a moment is no reason to stop: the last token may be good for longer."""
+        """Read the file. If that fails the last token stays in use, which may be valid for longer."""
         try:
             token = Path(self._path).read_text().strip()
             if not token:
                 raise CredentialsError(f'read empty token from file "{self._path}"')
             self._authorization = bearer(token)
         except (OSError, UnicodeError, CredentialsError) as error:
-            words = getattr(error, "strerror", None) or str(error)
+            reason = getattr(error, "strerror", None) or str(error)
             if not self._authorization:
-                raise CredentialsError(f'failed to read token file "{self._path}": {words}') from None
-            log.error("Unable to rotate token: %s: %s", self._path, words)
+                raise CredentialsError(f'failed to read token file "{self._path}": {reason}') from None
+            log.error("Unable to rotate token: %s: %s", self._path, reason)
         self._read_at = self._clock()
 
 
 class CertificateFiles:
     """A client certificate and key in files, read again when they were replaced.
 
-    They are two files, and are replaced one after the other: a certificate is taken only with the key that fits it.
+    The two files are replaced one after the other: a certificate is used only with the key that belongs to it.
     """
 
     def __init__(self, chain_path: str, key_path: str, *, clock: Callable[[], float]) -> None:
@@ -117,7 +117,7 @@ class CertificateFiles:
         self._certificate: Certificate | None = None
 
     def current(self) -> Certificate | None:
-        """The certificate. One that cannot be replaced stays in use as long as the server takes it."""
+        """The certificate. If its files cannot be read again, the last one stays in use."""
         if self._clock() - self._looked_at >= CERTIFICATE_FILES_PERIOD:
             self._look()
             self._looked_at = self._clock()
@@ -133,25 +133,25 @@ class CertificateFiles:
             return
         try:
             chain, key = (Path(path).read_bytes() for path in self._paths)
-            found = Certificate(chain, key)
-            show(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), found)
+            certificate = Certificate(chain, key)
+            show(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
         except (OSError, ValueError) as error:
             self._complain(error, stamps)
             return
-        self._certificate, self._stamps = found, stamps
+        self._certificate, self._stamps = certificate, stamps
 
     def _complain(self, error: OSError | ValueError, stamps: object) -> None:
-        """Once about the same files: they are looked at every second until they can be used."""
-        words = f"client certificate: {' and '.join(self._paths)}: {getattr(error, 'strerror', None) or error}"
+        """Log the error once for the same files, which are read every second until they can be used."""
+        problem = f"client certificate: {' and '.join(self._paths)}: {getattr(error, 'strerror', None) or error}"
         if self._certificate is None:
-            raise CredentialsError(words)
+            raise CredentialsError(problem)
         if stamps != self._complained_about:
             self._complained_about = stamps
-            log.error("A replaced client certificate cannot be used, the last one stays in use: %s", words)
+            log.error("A replaced client certificate cannot be used, the last one stays in use: %s", problem)
 
 
 class WithCertificate(Credentials):
-    """Credentials of some other kind, and a certificate besides."""
+    """Other credentials together with a client certificate."""
 
     def __init__(self, others: Credentials, files: CertificateFiles | Certificate) -> None:
         self._others = others

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Deadlines:
-    """The deadlines of one event loop. A timer of its own for each would be a tenth of what a request costs."""
+    """The deadlines of one event loop. A timer for each would be a tenth of the cost of a request."""
 
     def __init__(self) -> None:
         self._kept: dict[asyncio.Future[Any], float] = {}
@@ -25,7 +25,7 @@ class Deadlines:
         self._kept.pop(awaited, None)
 
     def close(self) -> None:
-        """None is kept any longer."""
+        """Drop all deadlines."""
         self._kept.clear()
         self._set_timer(math.inf)
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
 from kubesched.kube.hedging import first_of_several
 from kubesched.kube.http_connection import HttpConnection
-from kubesched.kube.proxy import Proxy, TunnelHandshake, address_of, parsed_proxy, proxy_authorization
+from kubesched.kube.proxy import Proxy, TunnelHandshake, address_of, parse_proxy, proxy_authorization
 from kubesched.kube.shared_work import SharedWork
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
@@ -22,25 +22,26 @@ DIAL_TIMEOUT = 30.0
 NEXT_DIAL_AFTER = 0.5
 """Seconds without a connection (TLS included) after which another one is dialed beside it; the first made is used."""
 PATIENCE = 2.0
-"""The third comes a second after the second, and so on: where handshakes are slow because all redial at once (a server
-died), several for each that is needed would make them slower still. So the second waits longer, too, where they are."""
+"""The factor by which the pauses grow: the third comes a second after the second, and so on. Where handshakes are slow
+because all clients redial at once (a server died), several for each connection would make them slower still. So there
+the second waits longer, too."""
 LONGEST_START = 8.0
 MOST_DIALS = 6
 """The last of them begins after 15 s."""
 URGENT_PAUSE = 2.0
-"""Seconds between two at most where it is urgent, however slow they are: one for the lease is worth it."""
+"""The longest pause, in seconds, for urgent connections such as the lease's."""
 MOST_URGENT_DIALS = 12
 LEAVE_WITHIN = 5.0
-"""Seconds that a connection has to be made which is not waited for any more."""
+"""Seconds within which a connection must be made for which nobody waits any more."""
 LOOKUP_PATIENCE = 0.5
-"""Seconds after which the addresses that a name last had are tried while its name server is still being asked: one that
-is ill must not hide them."""
+"""Seconds after which the last addresses of a name are used while the name server is still being asked: a name server
+that is ill must not stop the client."""
 _READ_AT_ONCE = 256 * 1024
-"""Bytes; what uvloop takes off the wire at once."""
+"""Bytes, as many as uvloop reads at once."""
 
 
 class Address:
-    """Where a server is: the parts of its URL."""
+    """The address of a server: the parts of its URL."""
 
     def __init__(self, server: str) -> None:
         try:
@@ -66,7 +67,7 @@ class Dialer:
         self.address = Address(server)
         self._server_name = trust.server_name or self.address.host
         self._contexts = TlsContexts(trust)
-        self._proxy: Proxy | None = parsed_proxy(proxy_url, "proxy-url") if proxy_url else None
+        self._proxy: Proxy | None = parse_proxy(proxy_url, "proxy-url") if proxy_url else None
         forwards = self._proxy is not None and self._proxy.scheme in ("http", "https") and not self.address.is_tls
         # Requests in the clear are handed to an HTTP proxy as they are, with the whole URL; others need a tunnel.
         self.request_prefix = f"http://{self.address.host_header}{self.address.path}" if forwards else self.address.path
@@ -77,7 +78,7 @@ class Dialer:
         )
         self._lookup = HostLookup(self._first_host)
         self._took = 0.0
-        """Seconds for the last connection that was made: where all are slow, it helps nobody to dial more of them."""
+        """Seconds for the last connection that was made: where all are slow, more of them make it worse."""
         self._leaving: set[asyncio.Task[None]] = set()
         self._buffer = bytearray(_READ_AT_ONCE)
 
@@ -89,7 +90,7 @@ class Dialer:
     ) -> HttpConnection:
         """A new connection, showing this certificate. Raises UnreachableError in words for people.
 
-        `lost` is told when a connection ends; `spare` of those that were dialed beside it and are made a little later.
+        `lost` is called when a connection ends; `spare` gets those that were dialed beside it and are made later.
         """
         where = f"{self.address.host}:{self.address.port}"
         try:
@@ -104,7 +105,7 @@ class Dialer:
         except socket.gaierror as error:
             raise UnreachableError(f"dial tcp: lookup {self._first_host}: {error.strerror}") from None
         except OSError as error:
-            raise UnreachableError(f"dial tcp {where}: {_words(error)}") from None
+            raise UnreachableError(f"dial tcp {where}: {_reason(error)}") from None
 
     @property
     def _first_host(self) -> str:
@@ -116,9 +117,9 @@ class Dialer:
         lost: Callable[[HttpConnection], None],
         spare: Callable[[HttpConnection], None],
     ) -> HttpConnection:
-        """One address may stand for several servers, of which one has died without a word: then another is tried.
+        """Dials again beside a dial that takes long: behind one address may be several servers, of which one has died.
 
-        A name may have several addresses: each try begins with another.
+        A name may have several addresses: each dial begins with another.
         """
         context = self._contexts.context(certificate) if self.address.is_tls else None
         turns = itertools.count()
@@ -132,27 +133,27 @@ class Dialer:
         )
 
     def _leave(self, dial: asyncio.Task[HttpConnection], spare: Callable[[HttpConnection], None]) -> None:
-        """Another one was first, or nobody waits any more.
+        """Another dial was first, or nobody waits any more.
 
-        It is made all the same, if that does not take long: uvloop goes on with a handshake that was cancelled, and
-        breaks.
+        The connection is made all the same, if that does not take long: uvloop goes on with a handshake that was
+        cancelled, and breaks.
         """
-        leaving = asyncio.create_task(_left(dial, spare))
+        leaving = asyncio.create_task(_finish_dial(dial, spare))
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
 
     async def close(self) -> None:
-        """Wait for nothing that is not wanted any more."""
+        """End the lookup and the dials for which nobody waits."""
         await self._lookup.end()
         leaving = tuple(self._leaving)
-        for each in leaving:
-            each.cancel()
+        for task in leaving:
+            task.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
 
     async def _dial(
         self, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None], turn: int
     ) -> HttpConnection:
-        """At the first address that takes us, beginning with that of the turn."""
+        """Dial the addresses in turn, beginning with that of the turn, until one accepts."""
         addresses = await self._lookup.addresses()
         turn %= len(addresses)
         *firsts, last = addresses[turn:] + addresses[:turn]
@@ -203,23 +204,23 @@ class Dialer:
 async def _connect(
     protocol: asyncio.BaseProtocol, address: str, port: int, context: ssl.SSLContext | None, name: str
 ) -> asyncio.Transport:
-    """In the clear without a context; or else the server must prove that it has that name."""
+    """Connect, in the clear without a context; with one, the server's certificate must have the name."""
     transport, _ = await asyncio.get_running_loop().create_connection(
         lambda: protocol, address, port, ssl=context, server_hostname=name if context is not None else None
     )
     return transport
 
 
-async def _left(dial: asyncio.Task[HttpConnection], spare: Callable[[HttpConnection], None]) -> None:
+async def _finish_dial(dial: asyncio.Task[HttpConnection], spare: Callable[[HttpConnection], None]) -> None:
     is_spared = False
     try:
         await asyncio.wait((dial,), timeout=LEAVE_WITHIN)
         is_spared = True
     finally:
         dial.cancel()  # which does nothing to one that is done
-        for made in await asyncio.gather(dial, return_exceptions=True):
-            if isinstance(made, HttpConnection):
-                spare(made) if is_spared else made.close()
+        for connection in await asyncio.gather(dial, return_exceptions=True):
+            if isinstance(connection, HttpConnection):
+                spare(connection) if is_spared else connection.close()
 
 
 def _keep_alive(sock: socket.socket) -> None:
@@ -228,12 +229,12 @@ def _keep_alive(sock: socket.socket) -> None:
     for option, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # what was sent and is never acknowledged
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # for data that is never acknowledged
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000)
 
 
-def _words(error: OSError) -> str:
-    """Without the address, which asyncio repeats in its own words."""
+def _reason(error: OSError) -> str:
+    """The reason without the address, which asyncio repeats."""
     if isinstance(error, ConnectionRefusedError):
         return "connect: connection refused"
     if error.errno is not None and error.strerror and not error.strerror.startswith("Connect call failed"):
@@ -242,29 +243,29 @@ def _words(error: OSError) -> str:
 
 
 class HostLookup:
-    """Asks for one name, once at a time: lookups block threads, of which all connections of a process share a few."""
+    """Looks up one name, once at a time: lookups block threads, of which a process has few."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._is_address = address_of(name) is not None
-        self._known: list[str] = [name] if self._is_address else []
+        self._addresses: list[str] = [name] if self._is_address else []
         self._asking = SharedWork(self._ask)
 
     async def addresses(self) -> list[str]:
         """At least one. Raises socket.gaierror if the name has never had any."""
         if not self._is_address:
             try:
-                async with asyncio.timeout(LOOKUP_PATIENCE if self._known else None):
-                    await self._asking.done()
+                async with asyncio.timeout(LOOKUP_PATIENCE if self._addresses else None):
+                    await self._asking.wait()
             except OSError:  # a TimeoutError is one, too
-                if not self._known:
+                if not self._addresses:
                     raise
-        return self._known
+        return self._addresses
 
     async def end(self) -> None:
-        """Ask no longer."""
+        """End the lookup."""
         await self._asking.end()
 
     async def _ask(self) -> None:
         addresses = await asyncio.get_running_loop().getaddrinfo(self._name, None, type=socket.SOCK_STREAM)
-        self._known = list(dict.fromkeys(str(address[0]) for *_, address in addresses))
+        self._addresses = list(dict.fromkeys(str(address[0]) for *_, address in addresses))

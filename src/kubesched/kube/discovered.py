@@ -1,4 +1,4 @@
-"""What the API server is asked about itself: its version, and which version of a resource it serves, if any."""
+"""Discovery: the version of the API server, and which version of a resource it serves, if any."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from kubesched.kube.errors import ApiStatusError, UnreadableAnswerError
 from kubesched.kube.listing import UNFINISHED, ApiSource, EventStream, ObjectSource
 
 ASK_AGAIN = 30.0
-"""Seconds after which a server that serves none of the versions is asked again: a restart may have changed that."""
+"""Seconds after which a server that serves none of the versions is asked again: it may have been restarted."""
 _NOTHING = b'{"items":[],"metadata":{"resourceVersion":"0"}}'
 
 
 def source_of(client: Client, resource: Resource) -> ObjectSource:
-    """All objects of a resource that may matter, in the version that the server has."""
+    """The objects of a resource, without finished pods, in the version that the server has."""
     if resource in VERSIONS_BY_SERVER:
         return DiscoveredSource(client, VERSIONS_BY_SERVER[resource])
     return ApiSource(client, resource, field_selector=UNFINISHED if resource is PODS else "")
 
 
 def codec_of(resource: Resource, record: type[K]) -> RecordCodec[K]:
-    """How the objects of `source_of` are read."""
+    """The codec for the objects of `source_of`."""
     return VersionedCodec(record) if resource in VERSIONS_BY_SERVER else RecordCodec(record)
 
 
@@ -40,7 +40,7 @@ class _Version(msgspec.Struct, rename="camel"):
 
 
 async def server_version(client: Client, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> str:
-    """What the server calls itself: `v1.36.4`; empty if it keeps that to itself. Raises KubeError."""
+    """The version of the server, such as `v1.36.4`; empty if it does not say. Raises KubeError."""
     try:
         body = await client.get("/version", timeout=timeout, retries=retries)
         return msgspec.json.decode(body, type=_Version).git_version
@@ -121,8 +121,8 @@ class _Silence:
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waits:
-                each.cancel()
+            for wait in waits:
+                wait.cancel()
         return []
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class _Silence:
 
 
 class VersionedCodec(RecordCodec[K]):
-    """Records that say which version of the API they were read in, which the items of a list do not."""
+    """Records with the API version in which they were read, which the items of a list do not have."""
 
     def page(self, body: bytes) -> ListPage[K]:
         page = super().page(body)

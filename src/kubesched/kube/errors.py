@@ -1,4 +1,4 @@
-"""What can go wrong between here and the API server: one hierarchy, in words for people."""
+"""The errors of requests to the API server: one hierarchy, in words for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 from kubesched.api.errors import UserError
 
-# What a status code means where the body does not say: the reasons of apimachinery.
+# The reason for a status code whose body names none, as in apimachinery.
 _REASONS = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -31,19 +31,19 @@ class KubeError(UserError):
     """Anything that went wrong with the API server or on the way to it."""
 
     maybe_done = False
-    """What was asked for may have taken effect all the same: this try, or an earlier one, ended without an answer."""
+    """Whether the request may have taken effect all the same: this try, or an earlier one, ended without an answer."""
 
 
 class ConnectionSettingsError(KubeError):
-    """A kubeconfig, flag or service account that cannot be used: file, field, what was expected."""
+    """A kubeconfig, flag or service account that cannot be used. The message has file, field and what was expected."""
 
 
 class CredentialsError(KubeError):
-    """No credentials could be had: a token file, an exec plugin or an identity provider failed."""
+    """There are no credentials: a token file, an exec plugin or an identity provider failed."""
 
 
 class UnreachableError(KubeError):
-    """No whole answer came back."""
+    """No whole answer came."""
 
     def __init__(self, message: str, *, maybe_done: bool = False) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class AnswerTimeoutError(UnreachableError):
 
 
 class StatusCause(msgspec.Struct, frozen=True):
-    """One of several things that were wrong."""
+    """One of several mistakes."""
 
     reason: str = ""
     message: str = ""
@@ -63,7 +63,7 @@ class StatusCause(msgspec.Struct, frozen=True):
 
 
 class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
-    """What an error is about."""
+    """The object and the causes of an error."""
 
     name: str = ""
     causes: tuple[StatusCause, ...] = ()
@@ -71,7 +71,7 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ApiStatus(msgspec.Struct, frozen=True):
-    """The API's own account of an error; in an answer, or as the object of an ERROR event in a watch."""
+    """The API's Status of an error: the body of an answer, or the object of an ERROR event in a watch."""
 
     code: int = 0
     reason: str = ""
@@ -126,12 +126,12 @@ class ApiStatusError(KubeError):
 
     @property
     def is_expired(self) -> bool:
-        """The resourceVersion asked for is no longer remembered."""
+        """The server no longer has the resourceVersion of the request."""
         return self.code == 410 or self.reason in ("Expired", "Gone")
 
     @property
     def is_from_the_future(self) -> bool:
-        """The resourceVersion asked for has not been reached: the server lags behind, or lost its past."""
+        """The server has not reached the resourceVersion of the request: it lags behind, or lost its past."""
         if any(
             cause.reason == "ResourceVersionTooLarge" or cause.message == "Too large resource version"
             for cause in self.details.causes
@@ -141,4 +141,4 @@ class ApiStatusError(KubeError):
 
 
 class UnreadableAnswerError(KubeError):
-    """The API server answered 200 with something else than was asked for."""
+    """The API server answered 200 with a body that cannot be read."""

@@ -19,7 +19,7 @@ EventType = Literal["Normal", "Warning"]
 
 
 class EventReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """What an event is about."""
+    """The object of an event."""
 
     api_version: str = ""
     kind: str = ""
@@ -30,7 +30,7 @@ class EventReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 def reference(obj: KubeObject, api_version: str, kind: str) -> EventReference:
-    """A reference to an object: objects from lists do not say themselves what they are."""
+    """A reference to an object, whose API version and kind objects from lists do not have."""
     meta = obj.metadata
     return EventReference(api_version, kind, meta.namespace, meta.name, meta.uid, meta.resource_version)
 
@@ -41,14 +41,14 @@ class _Meta(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventSeries(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """How often the same happened."""
+    """How often an event was repeated."""
 
     count: int
     last_observed_time: str
 
 
 class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True, gc=False):
-    """An Event of `events.k8s.io/v1`, as it is written."""
+    """An Event of `events.k8s.io/v1`, with the fields that are written."""
 
     api_version: str
     kind: str
@@ -66,16 +66,14 @@ class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
 
 def event_name(name: str, nanoseconds: int) -> str:
-    """`pod.<hex time>`, or something unique if that would not be a name."""
-    made = f"{name}.{nanoseconds:x}"
-    return made if len(made) <= 253 and _NAME.match(made) else str(uuid.uuid4())
+    """`pod.<hex time>`, or a UUID if that is no legal name."""
+    event_name = f"{name}.{nanoseconds:x}"
+    return event_name if len(event_name) <= 253 and _NAME.match(event_name) else str(uuid.uuid4())
 
 
 def shortened(note: str) -> str:
-    if len(note) <= LONGEST_NOTE and note.isascii():
-        return note
-    written = note.encode()
-    return note if len(written) <= LONGEST_NOTE else written[: LONGEST_NOTE - 3].decode(errors="ignore") + "..."
+    encoded = note.encode()
+    return note if len(encoded) <= LONGEST_NOTE else encoded[: LONGEST_NOTE - 3].decode(errors="ignore") + "..."
 
 
 def new_event(
@@ -90,7 +88,7 @@ def new_event(
     instance: str,
     nanoseconds: int,
 ) -> EventRecord:
-    """An event that happened at that time (since 1970), in the namespace of what it is about."""
+    """An event at that time (since 1970), in the namespace of its object."""
     return EventRecord(
         api_version="events.k8s.io/v1",
         kind="Event",
@@ -115,5 +113,5 @@ def micro_time(seconds: float) -> str:
 
 @lru_cache(maxsize=8)
 def to_the_second(seconds: int) -> str:
-    """Seconds since 1970 as `2026-01-01T00:00:00`. Much is written within one, and the text is dear to make."""
+    """Seconds since 1970 as `2026-01-01T00:00:00`. Cached: many events happen within one second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -36,7 +36,7 @@ SERIES_END = 6 * 60.0  # seconds without a repeat
 REFRESH = 30 * 60.0  # seconds between writes of a series that goes on
 
 TEND_EVERY = 60.0
-"""Seconds between two looks for series that ended: what is remembered for a repeat is most of what a recorder holds."""
+"""Seconds between two looks for series that ended: entries that wait for a repeat are most of a recorder's memory."""
 
 WRITERS = 16
 MOST_REMEMBERED = 10_000  # events that a repeat could join: the last ones, because most events never repeat
@@ -56,8 +56,8 @@ class EventSink(Protocol):
 
 
 @dataclass(slots=True)
-class _Remembered:
-    """An event that was written, and its repeats since."""
+class _Entry:
+    """An event that was recorded, and its repeats since."""
 
     event: EventRecord
     last_seen: float
@@ -69,12 +69,12 @@ class _Remembered:
 
     @property
     def is_behind(self) -> bool:
-        """There were repeats that have not been written yet."""
+        """Whether there were repeats that have not been written yet."""
         return self.count > self.written_count
 
 
 class EventRecorder:
-    """`record` never waits and never fails; `run` writes. What the queue has no room for is dropped and counted."""
+    """`record` never waits and never fails; `run` writes. Events beyond the capacity are dropped and counted."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class EventRecorder:
         self._wall_clock = timing.wall_clock
         self._sleep = timing.sleep
         self._chance = timing.chance
-        self._queue: deque[_Remembered] = deque()
+        self._queue: deque[_Entry] = deque()
         self._idle: list[asyncio.Future[None]] = []
-        """Writers that wait for more. The last to come is the first to go on: what it needs is still at hand."""
-        self._known: dict[Key, _Remembered] = {}
+        """Writers that wait for more. The last to wait is the first to go on: its memory is still in the caches."""
+        self._entries: dict[Key, _Entry] = {}
         self._is_closing = False
 
     def record(
@@ -120,9 +120,9 @@ class EventRecorder:
     ) -> None:
         """Write an event. Repeats within six minutes are counted on the first event."""
         controller = controller or self._controller
-        note = shortened(note)  # also what is remembered: a note may quote what is odd about an object, at any length
-        # The note is part of what makes two events the same, the resourceVersion of the object is not: upstream has it
-        # the other way round, to nearly the same effect, because a new message comes with a new status of the pod.
+        note = shortened(note)  # also in the key: a note may quote any part of an object, at any length
+        # Events are repeats if their notes are equal, whatever the resourceVersion of the object. client-go compares
+        # the resourceVersion and not the note, to nearly the same effect: a new note comes with a new status.
         key = (
             regarding.uid or regarding.name,
             regarding.namespace,
@@ -134,13 +134,13 @@ class EventRecorder:
             note,
             controller,
         )
-        known, now = self._known.get(key), self._clock()
-        if known is not None and now - known.last_seen < SERIES_END:
-            known.count += 1
-            known.last_seen = now
-            self._known[key] = self._known.pop(key)  # to the end: the first are forgotten first
-            if known.count == 2:
-                self._enqueue(known)
+        entry, now = self._entries.get(key), self._clock()
+        if entry is not None and now - entry.last_seen < SERIES_END:
+            entry.count += 1
+            entry.last_seen = now
+            self._entries[key] = self._entries.pop(key)  # to the end: the first are forgotten first
+            if entry.count == 2:
+                self._enqueue(entry)
             return
         if len(self._queue) >= self._capacity:
             self.dropped += 1
@@ -157,11 +157,11 @@ class EventRecorder:
             instance=instance,
             nanoseconds=self._wall_clock(),
         )
-        remembered = _Remembered(event, last_seen=now)
-        self._known[key] = remembered
-        self._enqueue(remembered)
-        if len(self._known) > MOST_REMEMBERED:
-            self._forget(next(iter(self._known)))
+        entry = _Entry(event, last_seen=now)
+        self._entries[key] = entry
+        self._enqueue(entry)
+        if len(self._entries) > MOST_REMEMBERED:
+            self._forget(next(iter(self._entries)))
 
     async def run(self) -> None:
         """Write until cancelled. Call `flush` after stopping it."""
@@ -173,9 +173,9 @@ class EventRecorder:
     async def flush(self, seconds: float) -> None:
         """Write what is queued and the last counts of all series, for as long as that time allows."""
         self._is_closing = True
-        for series in self._known.values():
-            if series.is_behind:
-                self._enqueue(series)
+        for entry in self._entries.values():
+            if entry.is_behind:
+                self._enqueue(entry)
         try:
             async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
                 for _ in range(self._writers):
@@ -185,15 +185,15 @@ class EventRecorder:
             self.dropped += len(self._queue)
             self._queue.clear()
 
-    def _enqueue(self, remembered: _Remembered) -> None:
-        if remembered.is_queued:
+    def _enqueue(self, entry: _Entry) -> None:
+        if entry.is_queued:
             return
         if len(self._queue) >= self._capacity and not self._is_closing:
             self.dropped += 1
             return
-        remembered.is_queued = True
-        remembered.queued_at = self._clock()
-        self._queue.append(remembered)
+        entry.is_queued = True
+        entry.queued_at = self._clock()
+        self._queue.append(entry)
         while self._idle:
             if not (waiting := self._idle.pop()).done():
                 waiting.set_result(None)
@@ -212,54 +212,54 @@ class EventRecorder:
         while self._queue:
             await self._write(self._queue.popleft())
 
-    async def _write(self, remembered: _Remembered) -> None:
-        """What was just taken from the queue."""
-        remembered.is_queued = False
+    async def _write(self, entry: _Entry) -> None:
+        """Write an entry that was just taken from the queue."""
+        entry.is_queued = False
         taken_at = self._clock()
-        self._observer.taken(len(self._queue), taken_at - remembered.queued_at)
+        self._observer.taken(len(self._queue), taken_at - entry.queued_at)
         try:
             tries = 1
-            while not await self._is_over_with(remembered):
+            while not await self._try_once(entry):
                 if tries == MOST_TRIES or self._is_closing:
                     self.failed += 1
-                    log.error("Unable to write event (retry limit exceeded!): %s", remembered.event.metadata.name)
+                    log.error("Unable to write event (retry limit exceeded!): %s", entry.event.metadata.name)
                     break
                 tries += 1
                 self._observer.retried()
                 await self._sleep(RETRY_PAUSE * (1 + 0.25 * self._chance()))
         except asyncio.CancelledError:
-            remembered.is_queued = True
-            self._queue.append(remembered)  # for `flush`; written twice, it is still one event
+            entry.is_queued = True
+            self._queue.append(entry)  # for `flush`; written twice, it is still one event
             raise
         self._observer.done(self._clock() - taken_at)
 
-    async def _is_over_with(self, remembered: _Remembered) -> bool:
-        """Try once. False if it is worth another try."""
-        count = remembered.count
+    async def _try_once(self, entry: _Entry) -> bool:
+        """Whether no further try is needed: the event is written, or the server rejected it."""
+        count = entry.count
         try:
-            await (self._create(remembered.event) if count == 1 else self._write_series(remembered, count))
+            await (self._create(entry.event) if count == 1 else self._write_series(entry, count))
         except ApiStatusError as error:
             if error.reason == "AlreadyExists":  # an earlier try came through after all
-                remembered.written_count = max(1, remembered.written_count)
-                return remembered.written_count >= count
+                entry.written_count = max(1, entry.written_count)
+                return entry.written_count >= count
             log.error("Server rejected event (will not retry!): %s", error)
             self.failed += 1
             return True
         except KubeError as error:
             log.error("Unable to write event (may retry after sleeping): %s", error)
             return False
-        remembered.written_count = count
-        remembered.written_at = self._clock()
+        entry.written_count = count
+        entry.written_at = self._clock()
         return True
 
     def _create(self, event: EventRecord) -> Answered:
         return self._sink.post(EVENTS.path_of(namespace=event.metadata.namespace), _encoder.encode(event))
 
-    async def _write_series(self, remembered: _Remembered, count: int) -> None:
-        meta = remembered.event.metadata
-        seen = self._wall_clock() / 1e9 - (self._clock() - remembered.last_seen)
+    async def _write_series(self, entry: _Entry, count: int) -> None:
+        meta = entry.event.metadata
+        seen = self._wall_clock() / 1e9 - (self._clock() - entry.last_seen)
         series = EventSeries(count, micro_time(seen))
-        if remembered.written_count:
+        if entry.written_count:
             path, patch = EVENTS.path_of(namespace=meta.namespace), _encoder.encode({"series": series})
             try:
                 await self._sink.patch(f"{path}/{meta.name}", patch, content_type=STRATEGIC_MERGE_PATCH)
@@ -267,20 +267,20 @@ class EventRecorder:
             except ApiStatusError as error:
                 if error.code != 404:  # events live an hour or so: then it is created anew
                     raise
-        await self._create(msgspec.structs.replace(remembered.event, series=series))
+        await self._create(msgspec.structs.replace(entry.event, series=series))
 
     async def _tend_series(self) -> None:
-        """End series that had no repeat for a while; write down how far the others are."""
+        """End series that had no repeat for a while; write the counts of the others."""
         while True:
             await self._sleep(TEND_EVERY)
             now = self._clock()
-            for key, remembered in list(self._known.items()):
-                if now - remembered.last_seen >= SERIES_END:
+            for key, entry in list(self._entries.items()):
+                if now - entry.last_seen >= SERIES_END:
                     self._forget(key)
-                elif remembered.is_behind and now - remembered.written_at >= REFRESH:
-                    self._enqueue(remembered)
+                elif entry.is_behind and now - entry.written_at >= REFRESH:
+                    self._enqueue(entry)
 
     def _forget(self, key: Key) -> None:
-        remembered = self._known.pop(key)
-        if remembered.is_behind:
-            self._enqueue(remembered)
+        entry = self._entries.pop(key)
+        if entry.is_behind:
+            self._enqueue(entry)

@@ -23,7 +23,7 @@ from kubesched.kube.shared_work import SharedWork
 from kubesched.kube.tls import Certificate
 
 TIMEOUT = 60.0
-"""Seconds for a plugin that does not interact with a user. client-go waits for ever; a scheduler had better not."""
+"""Seconds for a plugin that does not interact with a user. client-go waits for ever, which a scheduler must not."""
 _HELP = (
     "\n\nIt looks like you are trying to use a client-go credential plugin that is not installed.\n\n"
     "To learn more about this feature, consult the documentation available at:\n"
@@ -47,7 +47,7 @@ class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExecCredentials(Credentials):
-    """Runs the plugin when there is nothing, when it expired, and when the server refused what there is."""
+    """Runs the plugin when there are no credentials, when they expired, and when the server refused them."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ExecCredentials(Credentials):
         is_terminal: Callable[[], bool] = lambda: sys.stdin is not None and sys.stdin.isatty(),
         timeout: float = TIMEOUT,
     ) -> None:
-        """`cluster` is what the plugin gets to know of the cluster, if it asks for it."""
+        """`cluster` is for a plugin with `provideClusterInfo`."""
         self._plugin = plugin
         self._cluster = cluster
         self._environ = environ
@@ -79,14 +79,14 @@ class ExecCredentials(Credentials):
 
     async def authorization(self) -> str:
         if self.at_hand() is None:
-            await self._runs.done()
+            await self._runs.wait()
         return self._authorization or ""
 
     async def renew(self, refused: str) -> bool:
         before = self._certificate
         if self._authorization == refused:
             try:
-                await self._runs.done()
+                await self._runs.wait()
             except CredentialsError as error:
                 log.error("refreshing credentials: %s", error)
         return self._authorization != refused or self._certificate != before
@@ -133,7 +133,7 @@ class ExecCredentials(Credentials):
                 env=environ,
                 stdin=None if interactive else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
-                # In a group of its own, so that all it starts can be ended with it; a terminal needs ours.
+                # In a group of its own, so that its children can be ended with it; a terminal needs this process's.
                 start_new_session=not interactive,
             )
         )
@@ -190,7 +190,7 @@ class ExecCredentials(Credentials):
         return status
 
     def _hint(self) -> str:
-        """The install hint, without what could move the cursor of a terminal."""
+        """The install hint, without characters that could move the cursor of a terminal."""
         hint = "".join(
             char if char in "\t\n\v\f\r" or unicodedata.category(char)[0] in "LMNPSZ" else f"U+{ord(char):04X}"
             for char in self._plugin.install_hint

@@ -17,9 +17,9 @@ from kubesched.kube.http_parser import Head, HttpSyntaxError, ResponseParser, wh
 
 _MOST_BUFFERED = 32 << 20
 """Bytes of a stream that wait for their reader before the server is held back. Servers cut a watch whose client does
-not keep up, so whatever comes is taken off the wire, while pods are decided too: this is some 7,000 events."""
+not keep up, so bytes are read while pods are decided, too: this is some 7,000 events."""
 _READ_AT_ONCE = 1 << 20
-"""Bytes that a reader gets at most, or one piece if that is longer: it holds them until all are handled."""
+"""Bytes that a reader gets at most, or one piece if that is longer: it keeps them until all are handled."""
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
@@ -31,15 +31,14 @@ class HttpResponse(msgspec.Struct, frozen=True):
 
 
 class HttpConnection(asyncio.BufferedProtocol):
-    """A connection that was made; `lost` is called once when it ends, for whatever reason."""
+    """An open connection. `lost` is called once when it ends, for whatever reason."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, lost: Callable[[HttpConnection], None], buffer: bytearray
     ) -> None:
-        """What comes is read into the buffer, which all connections on one event loop may share.
+        """All reads go into the buffer, which all connections on one event loop may share.
 
-        Without one, Python's TLS makes room for 256 KB for each read, and gives back what it did not need, though most
-        answers have a few hundred bytes.
+        Without it, Python's TLS allocates 256 KB for each read, though most answers have a few hundred bytes.
         """
         self._loop = loop
         self._lost = lost
@@ -58,7 +57,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return is_free and self._transport is not None and not self._transport.is_closing()
 
     def request(self, data: bytes) -> asyncio.Future[HttpResponse]:
-        """Send the bytes of a request at once; the whole answer comes later. To give it up, close the connection."""
+        """Send the bytes of a request; the future gets the whole answer. To give it up, close the connection."""
         if self._transport is None or not self.usable:
             raise UnreachableError("the connection is closed")
         answer = self._answer = self._loop.create_future()
@@ -88,7 +87,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             transport.abort()
 
     def hold_back(self, held: bool) -> None:
-        """Stop or go on reading: a slow reader of a stream must not fill our memory."""
+        """Stop or resume reading: a slow reader of a stream must not fill the memory."""
         if self._transport is None or self._transport.is_closing():
             return
         if held:
@@ -97,7 +96,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _fail(self, error: UnreachableError) -> None:
-        answer, self._answer = self._answer, None  # an error has who waits in its traceback, and us by that
+        answer, self._answer = self._answer, None  # the error's traceback has the waiting frame, and by it this object
         if answer is not None and not answer.done():
             answer.set_exception(error)
         if self._stream is not None:
@@ -155,7 +154,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if head is None:
             return
         if self._stream is not None:
-            self._stream.fed(head, parser)
+            self._stream.feed(head, parser)
         elif parser.complete:
             self._parser = None
             if parser.excess:
@@ -165,7 +164,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _finish(self, head: Head, body: bytes) -> None:
         """Hand the answer over; the connection is free again unless something says it is not."""
         answer, self._answer = self._answer, None
-        # Early answers: the rest of the request is of no use any more, and stands in the way of the next one.
+        # An early answer: the rest of the request would be sent before the next one.
         unsent = self._transport is not None and self._transport.get_write_buffer_size() > 0
         if not head.keep_alive or unsent:
             self.close()
@@ -198,13 +197,13 @@ class AnswerStream:
         if not self._pieces and not self._ended and self._error is None:
             await self._wait(timeout)
         if self._pieces:
-            return self._taken()
+            return self._take_pieces()
         if self._error is not None:
-            raise _another(self._error)
+            raise _copy_of(self._error)
         return b""
 
-    def _taken(self) -> bytes:
-        """The next bytes that wait here."""
+    def _take_pieces(self) -> bytes:
+        """The next bytes that wait for a reader."""
         pieces = [self._pieces.popleft()]
         size = len(pieces[0])
         while self._pieces and size + len(self._pieces[0]) <= _READ_AT_ONCE:
@@ -232,14 +231,14 @@ class AnswerStream:
         if timeout is not None:
             self._waits_until = self._loop.time() + timeout
             if self._timer is None or self._timer.when() > self._waits_until:
-                self._look_again(timeout)
+                self._set_timer(timeout)
         try:
             await waiter
         finally:
             self._waiter = None
 
-    def _look_again(self, timeout: float) -> None:
-        """When the present wait should be over. One timer does for all: events of a watch come by the thousand."""
+    def _set_timer(self, timeout: float) -> None:
+        """Set the timer for the present wait. One timer serves all waits: events of a watch come by the thousand."""
         self.stop_timer()
         self._timer = self._loop.call_at(self._waits_until, self._expire, timeout)
 
@@ -254,12 +253,12 @@ class AnswerStream:
         if self._waiter is None:
             return  # the next wait sets a timer of its own
         if self._loop.time() < self._waits_until:
-            self._look_again(timeout)
+            self._set_timer(timeout)
             return
         self.fail(AnswerTimeoutError(f"nothing was sent for {timeout:g} s"))
         self._connection.close()
 
-    def fed(self, head: Head, parser: ResponseParser) -> None:
+    def feed(self, head: Head, parser: ResponseParser) -> None:
         """More of the answer came."""
         if not self.opened.done():
             self.head = head
@@ -289,6 +288,6 @@ class AnswerStream:
             self._waiter.set_result(None)
 
 
-def _another(error: UnreachableError) -> UnreachableError:
-    """The same: one that is kept by what raises it would hold that by its traceback, and all that came."""
+def _copy_of(error: UnreachableError) -> UnreachableError:
+    """An equal error: the traceback of one that the stream keeps would hold the stream, with all its bytes."""
     return type(error)(str(error), maybe_done=error.maybe_done)

@@ -20,27 +20,27 @@ class HttpSyntaxError(Exception):
 
 
 class Head(NamedTuple):
-    """Status and headers of an answer, which may be shared: not to be changed.
+    """Status and headers of an answer. Answers may share a head, so nobody may change it.
 
-    Names of headers are in lower case, repeated ones are joined by commas; the id for the audit log is left out.
+    Names of headers are in lower case, repeated headers are joined by commas; Audit-Id is left out.
     """
 
     status: int
     headers: dict[str, str]
     keep_alive: bool
     length: int = 0
-    """Of the body in bytes; or how else its end is known: _IN_CHUNKS, _UNTIL_CLOSED."""
+    """Of the body in bytes; or what else ends it: _IN_CHUNKS, _UNTIL_CLOSED."""
 
 
 _IN_CHUNKS, _UNTIL_CLOSED = -1, -2
 
 
-# What comes next. Plain numbers, because they are looked at for every chunk of every watch.
+# What is expected next. Plain numbers, because they are compared for every chunk of every watch.
 _HEAD, _LENGTH, _CHUNK_SIZE_LINE, _CHUNK, _CHUNK_END, _TRAILERS, _ANYTHING, _NOTHING = range(8)
 
 
 class ResponseParser:
-    """Takes bytes as they come; `head` appears when it is whole, `pieces` are the parts of the body so far."""
+    """Parses bytes as they come: `head` is set once it is whole, `pieces` are the parts of the body so far."""
 
     __slots__ = ("_expected", "_left", "_rest", "_trailer_bytes", "excess", "head", "pieces", "started")
 
@@ -77,7 +77,7 @@ class ResponseParser:
             self._feed_chunked(data)
 
     def feed_end(self) -> None:
-        """The server hung up, which ends an answer only if it did not say how long it is."""
+        """The server closed the connection, which properly ends only an answer without a length."""
         if self._expected == _ANYTHING:
             self._expected = _NOTHING
         elif self._expected != _NOTHING:
@@ -174,7 +174,7 @@ def whole_answer(data: bytes) -> tuple[Head, bytes] | None:
 
 
 def _head_of(data: bytes) -> Head:
-    """API servers give every answer a number; all else is the same in very many of a second."""
+    """The head without its Audit-Id, which differs in every answer: the rest is the same in many, and is cached."""
     number = data.find(_AUDIT_ID)
     if number < 0:
         return _parse_head(data)

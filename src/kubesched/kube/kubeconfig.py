@@ -1,8 +1,9 @@
-"""kubeconfig files: read, paths made absolute, and what can be wrong with their clusters and users."""
+"""Reads kubeconfig files, makes their paths absolute, and finds the mistakes in their clusters and users."""
 
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from kubesched.api.schema import convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.kube.errors import ConnectionSettingsError
-from kubesched.kube.proxy import parsed_proxy
+from kubesched.kube.proxy import parse_proxy
 
 Entry = TypeVar("Entry", bound="KubeconfigCluster | KubeconfigUser | Context")
 
@@ -27,7 +28,7 @@ class _Camel(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class NamedExtension(_Kebab, frozen=True):
-    """Something that others keep in a kubeconfig."""
+    """Data of other programs in a kubeconfig."""
 
     name: str = ""
     extension: Any = None
@@ -66,7 +67,7 @@ class ExecPlugin(_Camel, frozen=True):
 
 
 class AuthProvider(_Kebab, frozen=True):
-    """Credentials by a method that clients know by name."""
+    """Credentials by a named method that is built into clients."""
 
     name: str = ""
     config: dict[str, str] = {}
@@ -100,7 +101,7 @@ class Context(_Kebab, frozen=True):
 
 
 class Kubeconfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in a kubeconfig; `file` is where it was read from."""
+    """The content of a kubeconfig; `file` is where it was read from."""
 
     current_context: str = ""
     clusters: dict[str, KubeconfigCluster] = {}
@@ -114,7 +115,7 @@ class Kubeconfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Entry(_Kebab, frozen=True):
-    """An entry of one of the lists, with what that list is of."""
+    """An entry of one of the lists: a cluster, a user or a context."""
 
     name: str
     cluster: KubeconfigCluster = KubeconfigCluster()
@@ -122,8 +123,8 @@ class _Entry(_Kebab, frozen=True):
     context: Context = Context()
 
 
-class _Written(_Kebab, frozen=True):
-    """A file."""
+class _File(_Kebab, frozen=True):
+    """The fields of a kubeconfig file."""
 
     current_context: str = ""
     clusters: tuple[_Entry, ...] = ()
@@ -145,7 +146,7 @@ def load(path: str) -> Kubeconfig:
 def load_merged(environ: Mapping[str, str]) -> Kubeconfig:
     """The files of KUBECONFIG, or ~/.kube/config; of entries with the same name the first counts, as in client-go.
 
-    Files that are not there are passed over, so it may be empty; `file` says what was looked for.
+    Missing files are ignored, so it may be empty; `file` has the paths.
     """
     listed = [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]
     paths = list(dict.fromkeys(listed)) or [os.path.join(environ.get("HOME", ""), ".kube", "config")]
@@ -153,16 +154,16 @@ def load_merged(environ: Mapping[str, str]) -> Kubeconfig:
     if len(kubeconfigs) == 1:
         return kubeconfigs[0]
     return Kubeconfig(
-        current_context=next((each.current_context for each in kubeconfigs if each.current_context), ""),
-        clusters={name: it for each in reversed(kubeconfigs) for name, it in each.clusters.items()},
-        users={name: it for each in reversed(kubeconfigs) for name, it in each.users.items()},
-        contexts={name: it for each in reversed(kubeconfigs) for name, it in each.contexts.items()},
+        current_context=next((config.current_context for config in kubeconfigs if config.current_context), ""),
+        clusters=dict(ChainMap(*(config.clusters for config in kubeconfigs))),
+        users=dict(ChainMap(*(config.users for config in kubeconfigs))),
+        contexts=dict(ChainMap(*(config.contexts for config in kubeconfigs))),
         file=os.pathsep.join(paths),
     )
 
 
 def parse(text: str, path: str) -> Kubeconfig:
-    """The kubeconfig in a text; `path` is where it is from, which relative paths in it start at."""
+    """The kubeconfig in a text. Relative paths in it are relative to the folder of `path`, which it is from."""
     try:
         document = next(documents(text), None)
     except YamlError as error:
@@ -170,25 +171,29 @@ def parse(text: str, path: str) -> Kubeconfig:
     value = document.value if document is not None else None
     if isinstance(value, dict) and value.get("kind", "Config") != "Config":
         raise ConnectionSettingsError(f'kubeconfig {path}: kind: expected "Config", got "{value["kind"]}"')
-    written, mistakes = convert({} if value is None else value, _Written)
-    if written is None:
+    content, mistakes = convert({} if value is None else value, _File)
+    if content is None:
         raise ConnectionSettingsError(*(f"kubeconfig {path}: {mistake}" for mistake in mistakes))
     base = Path(path).absolute().parent
-    clusters = _by_name(((it.name, _root_cluster(it.cluster, base)) for it in written.clusters), "clusters", path)
-    users = _by_name(((it.name, _root_user(it.user, base)) for it in written.users), "users", path)
-    contexts = _by_name(((it.name, it.context) for it in written.contexts), "contexts", path)
+    clusters = ((entry.name, _root_cluster(entry.cluster, base)) for entry in content.clusters)
+    users = ((entry.name, _root_user(entry.user, base)) for entry in content.users)
+    contexts = ((entry.name, entry.context) for entry in content.contexts)
     return Kubeconfig(
-        current_context=written.current_context, clusters=clusters, users=users, contexts=contexts, file=path
+        current_context=content.current_context,
+        clusters=_by_name(clusters, "clusters", path),
+        users=_by_name(users, "users", path),
+        contexts=_by_name(contexts, "contexts", path),
+        file=path,
     )
 
 
-def _by_name(named: Iterable[tuple[str, Entry]], kind: str, path: str) -> dict[str, Entry]:
-    entries: dict[str, Entry] = {}
-    for name, entry in named:
-        if name in entries:
+def _by_name(entries: Iterable[tuple[str, Entry]], kind: str, path: str) -> dict[str, Entry]:
+    by_name: dict[str, Entry] = {}
+    for name, entry in entries:
+        if name in by_name:
             raise ConnectionSettingsError(f'kubeconfig {path}: {kind}: duplicate name "{name}"')
-        entries[name] = entry
-    return entries
+        by_name[name] = entry
+    return by_name
 
 
 def _root_cluster(cluster: KubeconfigCluster, base: Path) -> KubeconfigCluster:
@@ -212,7 +217,7 @@ def _absolute(path: str, base: Path) -> str:
     return os.path.normpath(base / path) if path else ""
 
 
-# What can be wrong with a cluster or a user
+# Mistakes in clusters and users
 
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
@@ -225,10 +230,10 @@ def mistakes_in_cluster(cluster: KubeconfigCluster) -> Iterator[str]:
         yield "server: expected the address of the API server"
     if cluster.proxy_url:
         try:
-            parsed_proxy(cluster.proxy_url, "proxy-url")
+            parse_proxy(cluster.proxy_url, "proxy-url")
         except ConnectionSettingsError as error:
             yield str(error)
-    yield from _find_doubles("certificate-authority", authority, data)
+    yield from _check_given_once("certificate-authority", authority, data)
     if cluster.insecure_skip_tls_verify and (authority or data):
         yield "a certificate authority makes no sense together with insecure-skip-tls-verify"
     if not data:
@@ -238,8 +243,8 @@ def mistakes_in_cluster(cluster: KubeconfigCluster) -> Iterator[str]:
 def mistakes_in_user(user: KubeconfigUser) -> Iterator[str]:
     """A line for each mistake."""
     if user.client_certificate or user.client_certificate_data:
-        yield from _find_doubles("client-certificate", user.client_certificate, user.client_certificate_data)
-        yield from _find_doubles("client-key", user.client_key, user.client_key_data)
+        yield from _check_given_once("client-certificate", user.client_certificate, user.client_certificate_data)
+        yield from _check_given_once("client-key", user.client_key, user.client_key_data)
         if not user.client_key and not user.client_key_data:
             yield "client-key-data or client-key must be specified along with a client certificate"
         yield from _unreadable("client-certificate", user.client_certificate)
@@ -249,14 +254,14 @@ def mistakes_in_user(user: KubeconfigUser) -> Iterator[str]:
     if user.exec is not None:
         if user.auth_provider is not None:
             yield "auth-provider cannot be provided in combination with an exec plugin"
-        yield from (f"exec: {mistake}" for mistake in _in_plugin(user.exec))
+        yield from (f"exec: {mistake}" for mistake in _mistakes_in_plugin(user.exec))
     if user.auth_provider is not None:
-        yield from (f"auth-provider: {mistake}" for mistake in _in_provider(user.auth_provider))
+        yield from (f"auth-provider: {mistake}" for mistake in _mistakes_in_provider(user.auth_provider))
     if not user.impersonate and (user.impersonate_uid or user.impersonate_groups or user.impersonate_user_extra):
         yield "as-uid, as-groups or as-user-extra without impersonating a user in as"
 
 
-def _find_doubles(field: str, path: str, data: bytes) -> Iterator[str]:
+def _check_given_once(field: str, path: str, data: bytes) -> Iterator[str]:
     if path and data:
         yield f"{field}-data and {field} are both specified, only one is allowed"
 
@@ -269,7 +274,7 @@ def _unreadable(field: str, path: str) -> Iterator[str]:
             yield f"unable to read {field} {path}: {error.strerror}"
 
 
-def _in_plugin(plugin: ExecPlugin) -> Iterator[str]:
+def _mistakes_in_plugin(plugin: ExecPlugin) -> Iterator[str]:
     version, mode = plugin.api_version, plugin.interactive_mode
     if not plugin.command:
         yield "command must be specified"
@@ -285,7 +290,7 @@ def _in_plugin(plugin: ExecPlugin) -> Iterator[str]:
         yield f'interactiveMode: expected one of {", ".join(INTERACTIVE_MODES)}, got "{mode}"'
 
 
-def _in_provider(provider: AuthProvider) -> Iterator[str]:
+def _mistakes_in_provider(provider: AuthProvider) -> Iterator[str]:
     if provider.name != "oidc":
         yield f'name: expected "oidc", got "{provider.name}"; the others are exec plugins nowadays'
     else:

@@ -18,14 +18,14 @@ from kubesched.kube.lease import LeaseRecord, Lock
 from kubesched.kube.timing import Timing
 
 JITTER = 0.5
-"""By how much of it the pause of a replica on standby may be shorter than the retry period. client-go makes
-it longer instead, by up to 1.2 of it, and a successor comes that much later: here leaseDuration + retryPeriod holds."""
+"""The part of the retry period by which the pause of a standby may be shorter. client-go makes the pause longer, by up
+to 1.2 of the period, and a successor takes over that much later: here within leaseDuration + retryPeriod."""
 DRIFT = 0.05
-"""The part of its length by which a lease ends earlier for its holder than for standbys: clocks do not run alike."""
+"""The part of its duration by which a lease ends earlier for its holder than for standbys: clocks differ in speed."""
 TOLERANCE = 20.0
 """Seconds that a lease may be expired before the health check fails, as in kube-scheduler."""
 TRIES = 4
-"""How often a question about the lease is sent in the time that it may take, each on another connection."""
+"""How often a request about the lease is sent within its timeout, each time on another connection."""
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def _boot_time() -> float:
-    """Seconds, also those for which this machine was suspended: the lease runs out all the same."""
+    """Seconds, those included for which this machine was suspended: the lease runs out meanwhile."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -48,9 +48,9 @@ class LeaseLostError(KubeError):
 class LeaderElector:
     """Waits for the lease, keeps it while leading, and gives it up.
 
-    Time is measured on our clock, as other machines' clocks may be wrong: from when another replica's record was last
-    seen to change, and from before we sent our own. So a leader always counts from an earlier moment than those who
-    wait for its end, however late the answer to its request came, and never acts beside its successor.
+    Each replica measures time on its own clock, as others may be wrong: a standby from when it saw the leader's record
+    change, a leader from before it sent the record. So the leader counts from an earlier moment than its standbys,
+    however late the answer to its request comes, and never acts beside its successor.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class LeaderElector:
         self._observed = LeaseRecord()
         self._observed_at = float("-inf")
         self._in_doubt_since = math.inf
-        """When we first sent a record of which we do not know what became of it."""
+        """When this replica first sent a record that may or may not have been written."""
         self._reported = ""
         self._complaint = ""
-        """What to say if the request under way fails."""
+        """The message to log if the request under way fails."""
         self.slow_paths = 0
         """Renewals that had to read the lease first."""
 
@@ -99,16 +99,16 @@ class LeaderElector:
 
     @property
     def is_lease_valid(self) -> bool:
-        """The lease, held by any replica, has not run out since it was last seen to change."""
+        """Whether the lease, whoever holds it, has not run out since its record was last seen to change."""
         return self._observed_at + self._observed.lease_duration_seconds > self._clock()
 
     @property
     def may_act(self) -> bool:
-        """We hold the lease, and no other replica can have taken it yet. Any thread may ask, before every write."""
+        """Whether this replica holds the lease, and no other can have taken it. Any thread may ask before a write."""
         return self.is_leader and self._clock() < self._runs_out()
 
     def check(self, tolerance: float = TOLERANCE) -> str | None:
-        """For health checks: what is wrong, if we lead and should have renewed or died long ago."""
+        """For health checks: what is wrong if this replica leads, and should have renewed or ended long ago."""
         if self.is_leader and self._clock() - self._observed_at > self._lease_duration + tolerance:
             return f"failed election to renew leadership on lease {self._lock.name}"
         return None
@@ -136,7 +136,7 @@ class LeaderElector:
         leading.result()
 
     async def acquire(self) -> None:
-        """Wait until we lead. After each try that was in vain, `on_waiting` is called."""
+        """Wait until this replica leads. `on_waiting` is called after each try in vain."""
         log.info("Attempting to acquire leader lease...", extra={"lock": self._lock.name})
         while not await self._try(deadline=math.inf):
             self._on_waiting()
@@ -144,17 +144,17 @@ class LeaderElector:
         log.info("Successfully acquired lease", extra={"lock": self._lock.name})
 
     def _pause(self) -> float:
-        """Until the next look at the lease: with jitter, and not past the moment at which it runs out."""
+        """Seconds until the next look at the lease: with jitter, and not beyond its end."""
         pause = self._retry_period * (1 - JITTER * self._chance())
         runs_out = self._observed_at + self._observed.lease_duration_seconds - self._clock()
         return min(pause, runs_out) if runs_out > 0 else pause
 
     async def release(self) -> None:
-        """Give up the lease, if we have it, so that the next need not wait for it to run out."""
+        """Give up the lease, if this replica holds it, so that the next leader need not wait for its end."""
         deadline = self._clock() + self._renew_deadline
-        while self.is_leader and (left := deadline - self._clock()) > 0:
+        while self.is_leader and (timeout := deadline - self._clock()) > 0:
             try:
-                current = await self._lock.read(left)
+                current = await self._lock.read(timeout)
                 if current is None or current.holder_identity != self._identity:
                     return
                 now = micro_time(self._wall_clock() / 1e9)
@@ -164,7 +164,7 @@ class LeaderElector:
                     acquire_time=now,
                     lease_transitions=current.lease_transitions,
                 )
-                await self._lock.update(free, left)
+                await self._lock.update(free, timeout)
                 self._observe(free, self._clock())
             except KubeError as error:
                 if not (isinstance(error, ApiStatusError) and error.reason == "Conflict"):
@@ -172,7 +172,7 @@ class LeaderElector:
                     return
 
     async def _renew(self) -> None:
-        """Until the lease is lost."""
+        """Renew the lease until it is lost. Raises LeaseLostError."""
         while True:
             await self._sleep(self._retry_period)
             if not self.may_act:  # this machine was asleep
@@ -186,15 +186,15 @@ class LeaderElector:
                     raise LeaseLostError(f"lost lease {self._lock.name}: {self.leader} holds it")
                 if self._clock() >= deadline:
                     raise LeaseLostError(f"lost lease {self._lock.name}: not renewed within {self._renew_deadline:g} s")
-                # From one try to the next: one that waited for an answer in vain has waited long enough.
+                # The period counts from the beginning of the try, which may have waited for an answer.
                 await self._sleep(max(0.0, min(began + self._retry_period, deadline) - self._clock()))
 
     def _runs_out(self) -> float:
-        """When our lease ends for us."""
+        """When the lease ends for this replica as its holder."""
         return self._observed_at + self._observed.lease_duration_seconds * (1 - DRIFT)
 
     async def _try(self, deadline: float) -> bool:
-        """Acquire the lease or renew it. False if it is not ours, or could not be by then."""
+        """Acquire the lease or renew it. False if another replica holds it, or no request succeeds by the deadline."""
         try:
             return await self._acquire_or_renew(deadline)
         except KubeError as error:
@@ -213,7 +213,7 @@ class LeaderElector:
             await self._write(self._lock.create, self._record(acquire_time="", transitions=0), deadline)
             return True
         if current != self._observed:
-            # One of ours that had no answer: others may have seen it as soon as it was sent.
+            # A record of this replica whose write had no answer: others may have seen it as soon as it was sent.
             is_ours = current.holder_identity == self._identity
             self._observe(current, min(self._in_doubt_since, self._clock()) if is_ours else self._clock())
         if current.holder_identity and self.is_lease_valid and not self.is_leader:
@@ -233,8 +233,8 @@ class LeaderElector:
         try:
             await self._write(self._lock.update, ours, deadline)
         except KubeError as error:
-            words = "Failed to update lease optimistically, falling back to slow path"
-            log.info(words, extra={"lock": self._lock.name, "err": error})
+            message = "Failed to update lease optimistically, falling back to slow path"
+            log.info(message, extra={"lock": self._lock.name, "err": error})
             return False
         return True
 
@@ -250,26 +250,26 @@ class LeaderElector:
     async def _ask_until_answered(self, ask: Callable[[float], Coroutine[Any, Any, T]], deadline: float) -> T:
         """The first good answer.
 
-        The server may have died without a word, before or after we asked: so the request is sent again beside the
-        first one, well before that is given up. A server that is merely slow loses nothing by it. Writes are
-        compare-and-swap: of several only one takes effect, and one that did without our hearing of it makes the next
-        a conflict. That is an answer: it is not worth waiting any longer for one that does not come.
+        The server may have died silently, before or after the request: so it is sent again beside the first one, well
+        before that times out. That costs a server that is merely slow little. Writes are compare-and-swap: of several
+        only one takes effect, and if the answer of that is lost, the next is a conflict. A conflict is an answer, too:
+        no other is waited for.
         """
         if (left := deadline - self._clock()) <= 0:
             raise AnswerTimeoutError("no time left to renew it")
         began = self._clock()
         until = began + min(self._request_timeout, left)
-        asked = itertools.count()
+        tries = itertools.count()
 
         async def once() -> T | ApiStatusError:
-            if next(asked):
+            if next(tries):
                 self._lock.distrust()
             try:
                 return await ask(until - self._clock())
             except ApiStatusError as error:
                 if error.code == 409:
                     return error
-                raise  # perhaps of a server that is ill: another may be well
+                raise  # perhaps this server is ill, and another is not
 
         answer = await first_of_several(once, next_after=(until - began) / TRIES, most=TRIES)
         if isinstance(answer, ApiStatusError):

@@ -15,7 +15,7 @@ from kubesched.kube.event_record import EventReference
 
 
 class LeaseRecord(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What a lease says."""
+    """The spec of a Lease."""
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
@@ -25,7 +25,7 @@ class LeaseRecord(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Lock(Protocol):
-    """Where the record is kept. All methods raise KubeError, and must end within `timeout` seconds."""
+    """Keeps the record of the leader. All methods raise KubeError, and must end within `timeout` seconds."""
 
     @property
     def name(self) -> str: ...
@@ -64,8 +64,8 @@ class LeaseLock:
     @property
     def reference(self) -> EventReference:
         """The lease as it was last read or written, for events about it."""
-        known = self._lease.get("metadata") or {}
-        uid, version = str(known.get("uid", "")), str(known.get("resourceVersion", ""))
+        meta = self._lease.get("metadata") or {}
+        uid, version = str(meta.get("uid", "")), str(meta.get("resourceVersion", ""))
         return EventReference(LEASES.api_version, "Lease", self._namespace, self._lease_name, uid, version)
 
     async def read(self, timeout: float) -> LeaseRecord | None:

@@ -7,29 +7,29 @@ NO_ANSWER = "<error>"
 
 
 class Observer:
-    """Is called for every request and every attempt at it. `verb` is the HTTP method, as in upstream's metrics."""
+    """Is called for every request and every try of it. `verb` is the HTTP method, as in client-go's metrics."""
 
     def answered(self, verb: str, host: str, code: str, waited: float | None = None) -> None:
-        """An attempt ended with this code, or NO_ANSWER.
+        """A try ended with this code, or NO_ANSWER.
 
-        Before it, the request waited so many seconds for the limits of this client. A watch knows none.
+        Before it, the request `waited` so many seconds for the limits of this client; None for a watch, which has none.
         """
 
     def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
-        """A request that is no watch is over: limits, attempts and pauses took so long. Sizes are those of the bodies.
+        """A request that is no watch is over, after so many seconds with all its limits, tries and pauses.
 
-        Where there was no answer, there is no size of it.
+        `sent` and `received` are the sizes of the bodies; `received` is None if there was no answer.
         """
 
     def retried(self, verb: str, host: str, code: str) -> None:
-        """An attempt after the first ended with this code."""
+        """A try after the first ended with this code."""
 
     def plugin_called(self, exit_code: int, status: str) -> None:
-        """An exec plugin ran, or could not be."""
+        """An exec plugin ran, or could not be run."""
 
 
 class QueueObserver:
-    """Is called for a queue that is worked off in the background; depths are those after the fact."""
+    """Is called for a queue that is worked off in the background. `depth` is the number of items afterwards."""
 
     def added(self, depth: int) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The oidc auth provider of a kubeconfig: an identity token, fetched anew with a refresh token when it runs out."""
+"""The oidc auth provider of a kubeconfig: an identity token, renewed with a refresh token when it expires."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 class _Reply(msgspec.Struct, frozen=True):
-    """What a provider says: where to ask for tokens, or the tokens."""
+    """An answer of a provider: the endpoint for tokens, or the tokens."""
 
     token_endpoint: str = ""
     id_token: str = ""
@@ -37,7 +37,7 @@ class _Reply(msgspec.Struct, frozen=True):
 
 
 class OidcCredentials(Credentials):
-    """New tokens are kept in memory only: the kubeconfig is not ours to change, and may be read-only."""
+    """New tokens are kept in memory only: the kubeconfig belongs to its author, and may be read-only."""
 
     def __init__(
         self, config: Mapping[str, str], *, environ: Mapping[str, str], wall_clock: Callable[[], float] = time.time
@@ -56,12 +56,12 @@ class OidcCredentials(Credentials):
 
     async def authorization(self) -> str:
         if self.at_hand() is None:
-            await self._refreshing.done()
+            await self._refreshing.wait()
         return bearer(self._token)
 
     async def renew(self, refused: str) -> bool:
         if bearer(self._token) == refused and self._refresh_token:
-            await self._refreshing.done()
+            await self._refreshing.wait()
         return bearer(self._token) != refused
 
     async def close(self) -> None:
@@ -128,8 +128,8 @@ def _trust(config: Mapping[str, str]) -> ServerTrust:
 
 def _read(answer: HttpResponse, url: str) -> _Reply:
     if answer.status != 200:
-        words = " ".join(answer.body[:80].decode(errors="replace").split())
-        raise CredentialsError(f"oidc: {url}: failed to refresh token: status {answer.status}: {words}")
+        text = " ".join(answer.body[:80].decode(errors="replace").split())
+        raise CredentialsError(f"oidc: {url}: failed to refresh token: status {answer.status}: {text}")
     try:
         return msgspec.json.decode(answer.body, type=_Reply)
     except msgspec.DecodeError as error:

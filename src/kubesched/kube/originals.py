@@ -6,7 +6,7 @@ import msgspec
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
-from kubesched.api.pod import Container, Pod
+from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.config.configuration import ExtenderConfig
 
@@ -20,27 +20,29 @@ class Originals:
     """
 
     def __init__(self, configuration: SchedulerConfiguration) -> None:
-        asked = [extender for extender in configuration.extenders if _sees_pods(extender)]
-        self._ours = frozenset(profile.scheduler_name for profile in configuration.profiles)
-        self._managed = tuple(managed_resources(extender) for extender in asked)
-        self._wants_nodes = any(_sees_nodes(extender) for extender in asked)
-        self._wants_victims = any(extender.preempt_verb and not extender.node_cache_capable for extender in asked)
+        extenders = [extender for extender in configuration.extenders if _sees_pods(extender)]
+        self._scheduler_names = frozenset(profile.scheduler_name for profile in configuration.profiles)
+        self._managed = tuple(managed_resources(extender) for extender in extenders)
+        self._wants_nodes = any(_sees_nodes(extender) for extender in extenders)
+        self._wants_victims = any(extender.preempt_verb and not extender.node_cache_capable for extender in extenders)
         self._kept: dict[_Version, msgspec.Raw] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def wants_any(self, kind: type[KubeObject]) -> bool:
-        """Whether objects of this kind need to be looked at: to `wants`, those of no other kind matter."""
+        """Whether `wants` may be true of objects of this kind."""
         return (kind is Pod and bool(self._managed)) or (kind is Node and self._wants_nodes)
 
     def wants(self, obj: KubeObject) -> bool:
-        """Whether an extender may see this object: a pod that waits for us, a node, a pod that may be evicted."""
+        """Whether an extender may see this object: a pod that waits for its profile, a node, a pod to evict."""
         if not isinstance(obj, Pod):
             return isinstance(obj, Node) and self._wants_nodes
         if obj.spec.node_name:
             return self._wants_victims
-        return obj.spec.scheduler_name in self._ours and any(is_mentioned(names, obj) for names in self._managed)
+        return obj.spec.scheduler_name in self._scheduler_names and any(
+            is_mentioned(names, obj) for names in self._managed
+        )
 
     def keep(self, record: KubeObject, original: bytes) -> None:
         """`original` is the JSON of the object, with `apiVersion` and `kind`."""
@@ -48,7 +50,7 @@ class Originals:
             self._kept[_version(record)] = msgspec.Raw(original)
 
     def forget(self, old: KubeObject, new: KubeObject | None = None) -> None:
-        """The record is of the past: its object is gone, or there is a new version of it."""
+        """Forget the original of `old`, unless `new` is the same version."""
         version = _version(old)
         if new is None or _version(new) != version:
             self._kept.pop(version, None)
@@ -68,20 +70,13 @@ def managed_resources(extender: ExtenderConfig) -> frozenset[str]:
 
 
 def is_mentioned(resources: frozenset[str], pod: Pod) -> bool:
-    """Whether the pod wants one of the resources that an extender manages. One that manages none cares for all pods."""
-    if not resources:
-        return True
-    return any(_mentions(container, resources) for container in (*pod.spec.containers, *pod.spec.init_containers))
-
-
-def _mentions(container: Container, resources: frozenset[str]) -> bool:
-    return not resources.isdisjoint(container.resources.requests) or not resources.isdisjoint(
-        container.resources.limits
-    )
+    """Whether the pod wants one of the resources that an extender manages. No resources mean all pods."""
+    amounts = (container.resources for container in (*pod.spec.containers, *pod.spec.init_containers))
+    return not resources or any(not resources.isdisjoint((*each.requests, *each.limits)) for each in amounts)
 
 
 def _sees_pods(extender: ExtenderConfig) -> bool:
-    """One that only binds gets names."""
+    """Whether the extender gets pods: one that only binds gets their names."""
     return bool(extender.filter_verb or extender.prioritize_verb or extender.preempt_verb)
 
 

@@ -36,8 +36,8 @@ class Proxy(NamedTuple):
     password: str
 
 
-def parsed_proxy(url: str, field: str) -> Proxy:
-    """The proxy in a URL; `field` says where the URL is from. ConnectionSettingsError if it is none."""
+def parse_proxy(url: str, field: str) -> Proxy:
+    """The proxy in a URL; `field` names where the URL is from. ConnectionSettingsError if it is no proxy's."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -59,13 +59,13 @@ def proxy_of_environment(server: str, environ: Mapping[str, str]) -> str:
     names = ("HTTPS_PROXY", "https_proxy") if parts.scheme == "https" else ("HTTP_PROXY", "http_proxy")
     url = next((environ[name] for name in names if environ.get(name)), "")
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    if not url or _is_spared(host, port, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
+    if not url or _needs_no_proxy(host, port, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
         return ""
     return url if "://" in url else f"http://{url}"
 
 
-def _is_spared(host: str, port: int, no_proxy: str) -> bool:
-    """As Go has it: this machine always; names with their subdomains, addresses, networks; `*` is everything."""
+def _needs_no_proxy(host: str, port: int, no_proxy: str) -> bool:
+    """As in Go: this machine never does; NO_PROXY lists names, which stand for their subdomains too, and networks."""
     address = address_of(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
@@ -87,7 +87,7 @@ def _is_spared(host: str, port: int, no_proxy: str) -> bool:
 
 
 def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a host is written as; None if it is a name."""
+    """The address, if the host is one; None if it is a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -97,7 +97,7 @@ def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 class TunnelHandshake(asyncio.Protocol):
     """The handshake with a proxy before a connection leads through it: HTTP CONNECT, or SOCKS5.
 
-    `done` ends it: the way is open, and whatever comes now is from the other side; or UnreachableError.
+    `done` gets its end: the tunnel is open, and all further bytes are the server's; or UnreachableError.
     """
 
     def __init__(self, proxy: Proxy, host: str, port: int) -> None:
@@ -156,19 +156,19 @@ class TunnelHandshake(asyncio.Protocol):
         return False
 
     def _socks_greeting(self) -> bool:
-        reply = self._taken(2)
+        reply = self._take(2)
         if reply == b"\x05\x02" and self._proxy.user:
             user, password = self._proxy.user.encode(), self._proxy.password.encode()
             self._send(b"\x01" + bytes([len(user)]) + user + bytes([len(password)]) + password)
-            self._next = self._socks_authenticated
+            self._next = self._socks_authentication_reply
         elif reply == b"\x05\x00":
             self._socks_connect()
         elif reply:
-            raise self._refusal("it accepts none of our ways to authenticate")
+            raise self._refusal("it accepts none of the ways to authenticate that are offered")
         return bool(reply)
 
-    def _socks_authenticated(self) -> bool:
-        reply = self._taken(2)
+    def _socks_authentication_reply(self) -> bool:
+        reply = self._take(2)
         if reply and reply[1] != 0:
             raise self._refusal("it refused user and password")
         if reply:
@@ -192,22 +192,22 @@ class TunnelHandshake(asyncio.Protocol):
         length = {1: 4, 3: 1 + first, 4: 16}.get(kind, 0)
         if refusal:
             raise self._refusal(f"it refused: {_SOCKS_REFUSALS.get(refusal, refusal)}")
-        if self._taken(4 + length + 2):
+        if self._take(4 + length + 2):
             self.done.set_result(None)
         return False
 
-    def _taken(self, count: int) -> bytes:
+    def _take(self, count: int) -> bytes:
         if len(self._received) < count:
             return b""
-        taken, self._received = self._received[:count], self._received[count:]
-        return taken
+        reply, self._received = self._received[:count], self._received[count:]
+        return reply
 
     def _refusal(self, why: str) -> UnreachableError:
         return UnreachableError(f"proxy {self._proxy.host}:{self._proxy.port}: {why}")
 
 
 def proxy_authorization(proxy: Proxy) -> str:
-    """The header line by which an HTTP proxy knows us, or nothing."""
+    """The header line with the user and password for an HTTP proxy; empty without a user."""
     if not proxy.user:
         return ""
     secret = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()

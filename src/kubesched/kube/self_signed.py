@@ -1,4 +1,4 @@
-"""Self-signed certificates for servers that were given none: in memory, or kept in a directory."""
+"""Self-signed certificates for servers without one: in memory, or kept in a directory."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def of_localhost(now: datetime.datetime) -> Certificate:
-    """A new certificate for this machine as seen from itself."""
+def certificate_of_localhost(now: datetime.datetime) -> Certificate:
+    """A new certificate for `localhost`."""
     return self_signed_pair(("localhost", "127.0.0.1"), common_name=f"localhost@{int(now.timestamp())}", now=now)
 
 
-def kept_in(directory: Path, name: str, now: datetime.datetime) -> Certificate:
-    """The pair of this name in a directory; made there if it is missing. OSError if that cannot be done."""
+def load_or_create(directory: Path, name: str, now: datetime.datetime) -> Certificate:
+    """The certificate of this name in a directory, created if it is missing. OSError if that is impossible."""
     cert_file, key_file = directory / f"{name}.crt", directory / f"{name}.key"
     if cert_file.exists() and key_file.exists():
         return Certificate(cert_file.read_bytes(), key_file.read_bytes())
-    pair = of_localhost(now)
+    pair = certificate_of_localhost(now)
     directory.mkdir(parents=True, exist_ok=True)
     cert_file.write_bytes(pair.chain)
     with open(os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

@@ -1,4 +1,4 @@
-"""How what follows the API server tells the time, waits, and spreads its load: another one for tests."""
+"""Clocks, sleep and randomness of everything that follows the API server, which tests replace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Timing:
     clock: Callable[[], float] = time.monotonic
     """Seconds, for durations."""
     wall_clock: Callable[[], int] = time.time_ns
-    """Nanoseconds since 1970, for what objects say about times."""
+    """Nanoseconds since 1970, for times in objects."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     chance: Callable[[], float] = random.random
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class ServerTrust(msgspec.Struct, frozen=True):
-    """How the server proves who it is."""
+    """How the identity of a server is verified."""
 
     ca_file: str = ""
     ca_data: bytes = b""
@@ -32,7 +32,7 @@ class Certificate(msgspec.Struct, frozen=True):
 
 
 class TlsContexts:
-    """The context for the certificate of the moment. One is kept: making one reads and parses the authorities."""
+    """Keeps one context, for the present certificate: making one reads and parses the authorities."""
 
     def __init__(self, trust: ServerTrust) -> None:
         self._trust = trust
@@ -43,7 +43,7 @@ class TlsContexts:
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
         """Raises ConnectionSettingsError if authorities or certificate cannot be used.
 
-        Authorities that cannot be read again are those that they were: the file may be half written.
+        If authorities cannot be read again, the last ones stay in use: the file may be half written.
         """
         authorities = stamp(self._trust.ca_file) or self._authorities  # a file that is gone for a moment did not change
         if self._context is None or certificate != self._shown or authorities != self._authorities:
@@ -60,7 +60,7 @@ class TlsContexts:
 
 
 def stamp(path: str) -> tuple[int, ...]:
-    """What changes when a file is replaced; nothing if there is no such file."""
+    """Time, size and inode, of which one changes when the file is replaced; empty if there is no such file."""
     try:
         stat = os.stat(path)
     except OSError:
@@ -72,14 +72,14 @@ def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLCont
     authorities = trust.ca_file or "certificate-authority-data"
     try:
         if trust.ca_data:
-            context = ssl.create_default_context(cadata=_text(trust.ca_data))
+            context = ssl.create_default_context(cadata=trust.ca_data.decode("ascii"))
         else:
             context = ssl.create_default_context(cafile=trust.ca_file or None)
     except (OSError, ValueError) as error:
-        raise ConnectionSettingsError(f"{authorities}: expected certificates in PEM: {_words(error)}") from None
-    # Newer Pythons insist on key identifiers, which the authorities of many clusters do not have; Go does not mind.
+        raise ConnectionSettingsError(f"{authorities}: expected certificates in PEM: {_reason(error)}") from None
+    # Python 3.13 insists on key identifiers, which the authorities of many clusters do not have; Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    context.hostname_checks_common_name = False  # as Go: a name is an alternative name, or it is none
+    context.hostname_checks_common_name = False  # as in Go: only subjectAltName counts
     if trust.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -88,7 +88,7 @@ def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLCont
         try:
             show(context, certificate)
         except (OSError, ValueError) as error:
-            problem = f"expected a client certificate and its key in PEM: {_words(error)}"
+            problem = f"expected a client certificate and its key in PEM: {_reason(error)}"
             raise ConnectionSettingsError(problem) from None
     return context
 
@@ -109,9 +109,5 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted")
 
 
-def _text(pem: bytes) -> str:
-    return pem.decode("ascii")
-
-
-def _words(problem: Exception) -> str:
-    return getattr(problem, "strerror", None) or str(problem)
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

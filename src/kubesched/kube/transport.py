@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from kubesched import __version__
-from kubesched.kube.connection_pool import MOST_CONNECTIONS, MOST_DIALED_AT_ONCE, ConnectionPool, Told
+from kubesched.kube.connection_pool import MOST_CONNECTIONS, MOST_DIALED_AT_ONCE, ConnectionPool, OnConnection
 from kubesched.kube.credentials import Credentials
 from kubesched.kube.deadlines import Deadlines
 from kubesched.kube.dialing import Dialer
@@ -26,13 +26,13 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def user_agent(suffix: str = "") -> str:
-    """How we introduce ourselves: name, version and platform in client-go's form."""
+    """The User-Agent: name, version and platform in client-go's form."""
     machine = platform.machine()
     return f"kubesched/{__version__} ({sys.platform}/{_MACHINES.get(machine, machine)}){suffix and '/' + suffix}"
 
 
 class Transport:
-    """Sends requests and brings answers, whatever their status. Use it within one event loop, then close it."""
+    """Sends requests and returns answers of any status. Use it within one event loop, then close it."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Transport:
         self._dialer = dialer
         self._credentials = credentials
         self._headers = headers
-        self._shown: Certificate | None = None
+        self._certificate: Certificate | None = None
         self._pool = ConnectionPool(self._dial, size=connections, clock=clock)
         self._streams: set[HttpConnection] = set()
         self._opening = asyncio.Semaphore(MOST_DIALED_AT_ONCE)
@@ -76,7 +76,7 @@ class Transport:
             while True:
                 if (authorization := self._credentials.at_hand()) is None:
                     authorization = await _in_time(self._authorization(), until)
-                elif (certificate := self._credentials.certificate()) is not self._shown:
+                elif (certificate := self._credentials.certificate()) is not self._certificate:
                     self._show(certificate)
                 data = self._request(method, path, body, content_type, agent, authorization)
                 if (connection := self._pool.take_idle()) is None:
@@ -137,12 +137,12 @@ class Transport:
 
     async def _open(self, path: str, agent: str, authorization: str) -> AnswerStream:
         async with self._opening:
-            connection = await self._dialer.dial(self._shown, self._streams.discard)
+            connection = await self._dialer.dial(self._certificate, self._streams.discard)
         self._streams.add(connection)
         return await connection.open_stream(self._request("GET", path, b"", "", agent, authorization))
 
-    async def _dial(self, lost: Told, spare: Told) -> HttpConnection:
-        return await self._dialer.dial(self._shown, lost, spare)
+    async def _dial(self, lost: OnConnection, spare: OnConnection) -> HttpConnection:
+        return await self._dialer.dial(self._certificate, lost, spare)
 
     async def _authorization(self) -> str:
         authorization = await self._credentials.authorization()
@@ -150,9 +150,9 @@ class Transport:
         return authorization
 
     def _show(self, certificate: Certificate | None) -> None:
-        """From now on, to servers that are dialed: it goes with the last authorization."""
-        if certificate != self._shown:
-            self._shown = certificate
+        """Show this certificate, which goes with the last authorization, on all new connections."""
+        if certificate != self._certificate:
+            self._certificate = certificate
             self._pool.retire()
 
     def _request(self, method: str, path: str, body: bytes, content_type: str, agent: str, authorization: str) -> bytes:
@@ -160,7 +160,7 @@ class Transport:
             content_type = ""
         head = self._heads.get((agent, authorization, content_type))
         if head is None:
-            if len(self._heads) >= _MOST_HEADS:  # tokens come and go
+            if len(self._heads) >= _MOST_HEADS:  # there is one for each token
                 self._heads.clear()
             head = self._heads[agent, authorization, content_type] = self._head(agent, authorization, content_type)
         length = len(body) if content_type else ""
@@ -168,7 +168,7 @@ class Transport:
         return head.encode("latin-1") + body
 
     def _head(self, agent: str, authorization: str, content_type: str) -> str:
-        """What follows the first line; where there is a body, the length of it is to follow."""
+        """The lines after the first. With a body, its length is to be appended."""
         lines = [
             f"Host: {self.host}\r\n",
             f"User-Agent: {agent}\r\n",

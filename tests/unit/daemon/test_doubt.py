@@ -18,7 +18,7 @@ from tests.virtual_time import now, run
 from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
 from kubesched.api.merge_patch import apply_merge_patch
 from kubesched.api.pod import Pod
-from kubesched.daemon.doubt import certain
+from kubesched.daemon.doubt import ask_until_certain
 from kubesched.daemon.live_client import LiveClient
 from kubesched.framework.client import ClientError
 from kubesched.kube.client import Client
@@ -239,7 +239,7 @@ def test_questions_come_ever_less_often_but_never_end() -> None:
             raise UnreachableError("nobody there")
         return "here"
 
-    assert run(certain(ask)) == "here"
+    assert run(ask_until_certain(ask)) == "here"
     pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses[:3] == pytest.approx([0.1, 0.2, 0.4])
     assert pauses[-1] == pytest.approx(5.0)
@@ -250,4 +250,4 @@ def test_not_found_is_an_answer() -> None:
         raise ApiStatusError(404, "NotFound", "gone")
 
     with pytest.raises(ApiStatusError, match="gone"):
-        run(certain(ask))
+        run(ask_until_certain(ask))

@@ -27,7 +27,7 @@ def test_each_piece_starts_the_silence_anew_with_one_timer_at_a_time() -> None:
         def send(data: bytes) -> None:
             parser.feed(data)
             assert parser.head is not None
-            stream.fed(parser.head, parser)
+            stream.feed(parser.head, parser)
 
         send(HEAD)
         for moment in (4.0, 8.0, 9.0):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.virtual_time import now, run
 
-from kubesched.kube.connection_pool import LONGEST_IDLE, MOST_DIALED_AT_ONCE, ConnectionPool, Told
+from kubesched.kube.connection_pool import LONGEST_IDLE, MOST_DIALED_AT_ONCE, ConnectionPool, OnConnection
 from kubesched.kube.errors import UnreachableError
 from kubesched.kube.http_connection import HttpConnection
 
@@ -32,7 +32,7 @@ class Line(asyncio.Transport):
         self._connection.connection_lost(None)
 
 
-def connected(lost: Told = lambda _: None) -> HttpConnection:
+def connected(lost: OnConnection = lambda _: None) -> HttpConnection:
     connection = HttpConnection(asyncio.get_running_loop(), lost, bytearray(1024))
     connection.connection_made(Line(connection))
     return connection
@@ -48,7 +48,7 @@ class Dials:
         self.under_way = 0
         self.most_at_once = 0
 
-    async def __call__(self, lost: Told, spare: Told) -> HttpConnection:
+    async def __call__(self, lost: OnConnection, spare: OnConnection) -> HttpConnection:
         self.spare = spare
         takes = self._takes[min(self.begun, len(self._takes) - 1)]
         self.begun += 1

@@ -294,7 +294,7 @@ def test_queue_is_bounded_and_what_is_dropped_is_counted() -> None:
     while_running(events, story)
     assert len(sink.events) == 10
     assert events.dropped == 15
-    assert len(events._known) == 10, "a repeat of what was dropped is an event of its own"
+    assert len(events._entries) == 10, "a repeat of what was dropped is an event of its own"
 
 
 def test_flush_writes_what_is_queued_and_the_last_counts() -> None:

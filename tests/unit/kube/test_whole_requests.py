@@ -191,9 +191,9 @@ def test_plugin_that_is_slower_than_requests_may_last_is_waited_for_by_the_next(
         for _ in range(2):
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(5):
-                    await shared.done()
+                    await shared.wait()
         async with asyncio.timeout(5):
-            await shared.done()
+            await shared.wait()
         assert (runs, now()) == ([0.0], 12.0)
 
     run(main())

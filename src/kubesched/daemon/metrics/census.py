@@ -1,4 +1,4 @@
-"""Metrics that are made only on a scrape: pods in the queue, the size of the cache, and what each pod requests."""
+"""Metrics that are counted only on a scrape: pods in the queue, the size of the cache, and what each pod requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kubesched.state.cluster import ClusterState
 def _rejected(place: Collection[QueuedPod]) -> Iterator[tuple[int, Collection[str], str, bool]]:
     """Pods of one place of the queue that the same plugins rejected: how many, the plugins, the profile, whether gated.
 
-    Pods that are alike are not looked at one by one.
+    Pods of an unschedulable class are counted together.
     """
     if isinstance(place, UnschedulablePods):
         for pending, members in place.classes():
@@ -135,8 +135,8 @@ def _limits(pod: Pod) -> dict[str, Quantity]:
         resources=None if pod.spec.resources is None else ResourceRequirements(requests=pod.spec.resources.limits),
         overhead={},
     )
-    limited = pod_requests(replace(pod, spec=spec))
-    overhead = {name: text for name, text in pod.spec.overhead.items() if name in limited}
+    limits = pod_requests(replace(pod, spec=spec))
+    overhead = {name: text for name, text in pod.spec.overhead.items() if name in limits}
     return pod_requests(replace(pod, spec=replace(spec, overhead=overhead)))
 
 

@@ -9,7 +9,7 @@ from kubesched.daemon.metrics.registry import LabelValues, MetricsRegistry, alik
 from kubesched.kube.observer import Observer, QueueObserver
 
 Answered = tuple[LabelValues, float | None]
-"""An attempt is over: code, verb and host; seconds that it waited for our own limits, if it knows any."""
+"""An attempt is over: code, verb and host; seconds that it waited for the client's own limits, if it has any."""
 
 Finished = tuple[LabelValues, tuple[float, int, int | None]]
 """A request is over: verb and host; seconds, bytes sent and received."""
@@ -48,8 +48,8 @@ class RestClientMetrics(Observer):
             self._throttled.observe_all(values[1:], [waited for waited in waits if waited is not None])
 
     def _count_finished(self, requests: list[Finished]) -> None:
-        for values, some in alike(requests).items():
-            seconds, sent, received = zip(*some)
+        for values, measurements in alike(requests).items():
+            seconds, sent, received = zip(*measurements)
             self._seconds.observe_all(values, seconds)
             self._sent.observe_all(values, sent)
             self._received.observe_all(values, [size for size in received if size is not None])

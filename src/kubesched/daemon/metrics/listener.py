@@ -42,14 +42,14 @@ attempt, laps, laps of plugins."""
 
 _Texts = tuple[str, ...]
 _MANY_ATTEMPTS = 15
-_ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
+_AFTER_SEARCH = frozenset({"Reserve", "Unreserve", "Permit"})
 
 
-def _later(laps: Iterable[Lap]) -> float:
-    return sum([seconds for point, _, seconds in laps if point in _ONCE_A_NODE_IS_FOUND])
+def _seconds_after_search(laps: Iterable[Lap]) -> float:
+    return sum([seconds for point, _, seconds in laps if point in _AFTER_SEARCH])
 
 
-def _tries(attempts: int) -> str:
+def _attempts_label(attempts: int) -> str:
     return f"{_MANY_ATTEMPTS}+" if attempts >= _MANY_ATTEMPTS else str(attempts)
 
 
@@ -58,8 +58,8 @@ def _by_laps(attempt: EndNote) -> tuple[tuple[Any, _Texts, _Texts], tuple[float,
     about, seconds, waited, laps, _ = attempt
     if not laps:
         return (about, (), ()), (seconds, waited, ())
-    points, statuses, each = zip(*laps)
-    return (about, points, statuses), (seconds, waited, each)
+    points, statuses, lap_seconds = zip(*laps)
+    return (about, points, statuses), (seconds, waited, lap_seconds)
 
 
 SAMPLED = 0.1
@@ -206,9 +206,9 @@ class SchedulerMetrics(SchedulerListener):
     # -- many attempts at once -----------------------------------------------------------------------------------------
 
     def _count_searched(self, attempts: list[SearchNote]) -> None:
-        for (profile, no_filters, no_scores), some in alike(attempts).items():
-            self._algorithm.observe_all([seconds - _later(laps) for seconds, laps in some])
-            self._count_evaluations(profile, no_filters, no_scores, len(some))
+        for (profile, no_filters, no_scores), searches in alike(attempts).items():
+            self._algorithm.observe_all([seconds - _seconds_after_search(laps) for seconds, laps in searches])
+            self._count_evaluations(profile, no_filters, no_scores, len(searches))
 
     def _count_failed(self, attempts: list[FailureNote]) -> None:
         for (result, profile), seconds in alike(attempts).items():
@@ -216,15 +216,15 @@ class SchedulerMetrics(SchedulerListener):
 
     def _count_ended(self, attempts: list[EndNote]) -> None:
         """Nearly all attempts have the same laps: they are sorted by that, and then counted lap by lap."""
-        for ((profile, tries, flushed, has_evicted), points, statuses), some in alike(map(_by_laps, attempts)).items():
-            seconds, waited, laps = zip(*some)
+        for ((profile, tries, flushed, has_evicted), points, statuses), ends in alike(map(_by_laps, attempts)).items():
+            seconds, waited, laps = zip(*ends)
             if tries is not None:
                 self._count_attempts("scheduled", profile, seconds)
-                self._attempts_needed.observe(tries, len(some))
-                self._sli.observe_all((_tries(tries),), waited)
-                self._after_flush.inc(len(some) * flushed)
-            for point, status, each in zip(points, statuses, zip(*laps)):
-                self._count_point(point, status, profile, has_evicted, each)
+                self._attempts_needed.observe(tries, len(ends))
+                self._sli.observe_all((_attempts_label(tries),), waited)
+                self._after_flush.inc(len(ends) * flushed)
+            for point, status, lap_seconds in zip(points, statuses, zip(*laps)):
+                self._count_point(point, status, profile, has_evicted, lap_seconds)
         self._plugins.observe_each(
             [((plugin, point, status), seconds) for *_, laps in attempts for plugin, point, status, seconds in laps]
         )
@@ -248,16 +248,16 @@ class SchedulerMetrics(SchedulerListener):
         if no_filters is None:
             return
         profile = self._profiles[name]
-        asked: list[tuple[str, Iterable[Plugin], Skipped]] = [
+        points: list[tuple[str, Iterable[Plugin], Skipped]] = [
             ("PreFilter", profile.at("pre_filter", PreFilterPlugin), frozenset()),
             ("Filter", profile.at("filter", FilterPlugin), no_filters),
         ]
         if no_scores is not None:
-            asked += [
+            points += [
                 ("PreScore", profile.at("pre_score", PreScorePlugin), frozenset()),
                 ("Score", [plugin for plugin, _ in profile.scores], no_scores),
             ]
-        for point, plugins, skipped in asked:
+        for point, plugins, skipped in points:
             for plugin in plugins:
                 if plugin.name not in skipped:
                     self._evaluations.inc((plugin.name, point, name), times)

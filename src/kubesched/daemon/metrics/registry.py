@@ -1,4 +1,4 @@
-"""Every metric of the catalogue, as plain numbers: one thread counts and the same thread tells, so none needs a lock.
+"""Every metric of the catalogue, as plain numbers: one thread counts and exposes them, so none needs a lock.
 
 A histogram of the client library takes several microseconds for each observation, and an attempt makes a dozen. What
 happens for every pod is noted in passing, and counted later together with many others of its kind. Between two pods
@@ -42,14 +42,14 @@ class MetricDefinition(NamedTuple):
 
 def _table() -> dict[str, tuple[MetricDefinition, ...]]:
     """The metrics by group. tools/metrics.py keeps the table up to date with upstream's lists."""
-    found: dict[str, tuple[MetricDefinition, ...]] = {}
+    groups: dict[str, tuple[MetricDefinition, ...]] = {}
     text = files(__package__).joinpath("catalogue.tsv").read_text(encoding="utf-8")
     for line in text.splitlines()[2:]:
         group, name, kind, stability, labels, buckets, gate, help = line.split("\t")
         bounds = tuple(map(float, buckets.split()))
         definition = MetricDefinition(name, cast(Kind, kind), tuple(labels.split()), stability, help, bounds, gate)
-        found[group] = (*found.get(group, ()), definition)
-    return found
+        groups[group] = (*groups.get(group, ()), definition)
+    return groups
 
 
 _GROUPS = _table()
@@ -61,7 +61,7 @@ OWN = _GROUPS["kubesched"]
 """Metrics that kube-scheduler does not have."""
 
 UNEXPECTED = "unexpected"
-"""Takes the place of a label value that is not allowed."""
+"""Replaces a label value that is not allowed."""
 
 
 Note = TypeVar("Note")
@@ -72,8 +72,8 @@ MOST_NOTES = 128
 """Notes that a batch keeps before it counts them, even if nobody scrapes. More would save little, and the notes of 128
 pods take up to a millisecond, for which the next pod waits."""
 FEWER_NOTES = 4
-"""So many fewer each batch keeps than the one before. Most get one note for each pod: with the same limit all of them
-would be counted at the same pod, and one pod in 128 waited for all."""
+"""How many fewer each batch keeps than the one before. Most get one note for each pod: with equal limits all batches
+would be counted at the same pod, and one pod in 128 would wait for all of them."""
 
 
 class Batch(Generic[Note]):
@@ -82,7 +82,7 @@ class Batch(Generic[Note]):
     __slots__ = ("_count", "_fewer", "_notes")
 
     def __init__(self, count: Callable[[list[Note]], None], *, fewer: int = 0) -> None:
-        """It keeps so many notes fewer than MOST_NOTES."""
+        """The batch keeps `fewer` notes less than MOST_NOTES."""
         self._count = count
         self._fewer = fewer
         self._notes: list[Note] = []
@@ -101,11 +101,11 @@ class Batch(Generic[Note]):
 
 
 def alike(notes: Iterable[tuple[Key, T]]) -> dict[Key, list[T]]:
-    """The notes by what most of them have in common."""
-    found: dict[Key, list[T]] = defaultdict(list)
+    """The notes by their first part, which most of them share."""
+    groups: dict[Key, list[T]] = defaultdict(list)
     for key, rest in notes:
-        found[key].append(rest)
-    return found
+        groups[key].append(rest)
+    return groups
 
 
 class Number:
@@ -179,7 +179,7 @@ class MetricFamily(dict[LabelValues, Any]):
         return self[values]
 
     def inc(self, values: LabelValues, times: int) -> None:
-        """So many times 1. Values that are not allowed are counted each time, as where they come one by one."""
+        """Add 1 so many times. Each time that the values are not allowed counts as unexpected."""
         while times and values not in self:
             self[values].inc()
             times -= 1
@@ -287,7 +287,7 @@ class MetricsRegistry:
         }
         self._callbacks: list[Callable[[], None]] = []
         self._batches = 0
-        self._say_what_this_is()
+        self._set_info_metrics()
 
     def _family(self, definition: MetricDefinition) -> MetricFamily:
         """The family of a definition. It is not exposed if it was disabled, or its feature gate is off."""
@@ -302,16 +302,16 @@ class MetricsRegistry:
         return self._families[name]
 
     def _is_on(self, gate: str) -> bool:
-        """Without a gate, or with one that the release no longer has, since it was always on in the one before.
+        """Whether the metric exists. A gate that the release no longer has was always on in the release before.
 
-        After the gate, a behaviour of releases that must be there, or with `!` must not.
+        After the gate may stand a behaviour that the release must have, or with `!` must not have.
         """
         gate, _, behaviour = gate.partition(" ")
-        wanted = not behaviour or getattr(self._gates.release, behaviour.lstrip("!")) != behaviour.startswith("!")
-        return wanted and self._gates.get(gate, True)
+        is_followed = not behaviour or getattr(self._gates.release, behaviour.lstrip("!")) != behaviour.startswith("!")
+        return is_followed and self._gates.get(gate, True)
 
     def on_scrape(self, callback: Callable[[], None]) -> None:
-        """To be called before every scrape, to bring up to date what is only counted then."""
+        """Call `callback` before every scrape, to update metrics that are only counted then."""
         self._callbacks.append(callback)
 
     def batch(self, count: Callable[[list[Note]], None]) -> Batch[Note]:
@@ -328,13 +328,14 @@ class MetricsRegistry:
         families = (family.shown() for family in self._families.values() if family.is_there)
         return exposition((*self._process.collect(), *families))
 
-    def _say_what_this_is(self) -> None:
+    def _set_info_metrics(self) -> None:
+        """Set the metrics that say what runs: the version, and the feature gates."""
         info = VersionInfo.of(self._gates.release)
         self.family("kubernetes_build_info").child(*(getattr(info, name) for name in info.__struct_fields__)).set(1)
         self.family("version_info").child("kube", *self._gates.release.compatible_versions).set(1)
         enabled = self.family("kubernetes_feature_enabled")
         for gate, is_on in self._gates.items():
-            enabled.child(gate, str(self._gates.known[gate].stage)).set(is_on)
+            enabled.child(gate, str(self._gates.definitions[gate].stage)).set(is_on)
         self.family("disabled_metrics_total").child().inc(len(self._disabled))
         self.on_scrape(self._count_metrics)
 
@@ -347,11 +348,11 @@ class MetricsRegistry:
 
 def allow_lists(mapping: Mapping[str, str]) -> AllowLists:
     """From `{"metric,label": "value,value"}`, as flags and manifests have it."""
-    found: dict[str, dict[str, frozenset[str]]] = {}
+    lists: dict[str, dict[str, frozenset[str]]] = {}
     for key, values in mapping.items():
         metric, _, label = key.partition(",")
-        found.setdefault(metric.strip(), {})[label.strip()] = frozenset(values.split(","))
-    return found
+        lists.setdefault(metric.strip(), {})[label.strip()] = frozenset(values.split(","))
+    return lists
 
 
 def registry_of(options: Options, gates: FeatureGates) -> MetricsRegistry:

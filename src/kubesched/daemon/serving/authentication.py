@@ -1,7 +1,7 @@
 """The user of a request, whom a front proxy, a client certificate or a token names; without them it is anonymous.
 
-Flags name the authorities whose certificates are accepted, and the proxies that may name the user. What the flags leave
-open, a config map says that the API server keeps for servers like this one.
+Flags name the authorities whose certificates are accepted, and the proxies that may name the user. For those that no
+flag names, the API server has a config map.
 """
 
 from __future__ import annotations
@@ -61,16 +61,17 @@ class Authenticator:
         return ANONYMOUS
 
     def _user_of_proxy(self, certificate: x509.Certificate, headers: Mapping[str, str]) -> ReviewedUser | None:
-        known, names = self._authorities, _attributes(certificate, NameOID.COMMON_NAME)
-        if known.allowed_names and not set(names) & set(known.allowed_names):
+        authorities, names = self._authorities, _attributes(certificate, NameOID.COMMON_NAME)
+        if authorities.allowed_names and not set(names) & set(authorities.allowed_names):
             return None
-        name = next((headers[header] for header in known.username_headers if headers.get(header)), "")
+        name = next((headers[header] for header in authorities.username_headers if headers.get(header)), "")
         if not name:
             return None
-        uid = next((headers[header] for header in known.uid_headers if headers.get(header)), "")
-        wanted = [header.lower() for header in known.group_headers]
-        groups = [value for each in wanted for header, value in headers.items() if header.lower() == each]
-        return _authenticate(ReviewedUser(name, uid, tuple(groups), tuple(_extra(headers, known.extra_prefixes))))
+        uid = next((headers[header] for header in authorities.uid_headers if headers.get(header)), "")
+        group_headers = [header.lower() for header in authorities.group_headers]
+        groups = [value for name in group_headers for header, value in headers.items() if header.lower() == name]
+        extra = _extra(headers, authorities.extra_prefixes)
+        return _authenticate(ReviewedUser(name, uid, tuple(groups), tuple(extra)))
 
 
 def _user_in(certificate: x509.Certificate) -> ReviewedUser | None:
@@ -101,17 +102,17 @@ def _attributes(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> li
 
 
 def _chain(connection: ssl.SSLObject | None) -> list[x509.Certificate]:
-    """The client's certificate and, where Python tells, those up to its authority. OpenSSL has verified them all."""
+    """The client's certificate and, from Python 3.13 on, those up to its authority, all verified by OpenSSL."""
     leaf = connection.getpeercert(binary_form=True) if connection is not None else None
     if not leaf:
         return []
     verified = getattr(connection, "get_verified_chain", None)
     chain: list[bytes] = verified() if verified is not None else [leaf]
-    return [x509.load_der_x509_certificate(each) for each in chain or [leaf]]
+    return [x509.load_der_x509_certificate(certificate) for certificate in chain or [leaf]]
 
 
 def _is_issued_by(chain: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]) -> bool:
-    """Whether one of these authorities issued it. A handshake accepts more: each is trusted in its own matters."""
+    """Whether one of these authorities issued the chain: a handshake also accepts authorities for other purposes."""
     for certificate in chain:
         for authority in authorities:
             try:
@@ -153,7 +154,7 @@ class AuthoritySource:
     """Reads the authorities from flags, files and the cluster, and reads them again from time to time."""
 
     def __init__(self, options: Options, api: ReviewApi | None, on_change: Callable[[Authorities], None]) -> None:
-        """`on_change` is called whenever they are not what they were."""
+        """`on_change` is called with new authorities."""
         self._options = options
         self._api = None if options.authentication_skip_lookup else api
         self._on_change = on_change
@@ -161,7 +162,7 @@ class AuthoritySource:
         self.current = Authorities()
 
     async def start(self) -> None:
-        """Read them for the first time. OptionsError if a file cannot be read, or the cluster's word was needed."""
+        """Read them for the first time. OptionsError if a file, or a config map that is needed, cannot be read."""
         await self._look_up(first=True)
         self._use(self._read())
 
@@ -194,10 +195,10 @@ class AuthoritySource:
                 err=why,
             )
 
-    def _use(self, found: Authorities) -> None:
-        if found != self.current:
-            self.current = found
-            self._on_change(found)
+    def _use(self, authorities: Authorities) -> None:
+        if authorities != self.current:
+            self.current = authorities
+            self._on_change(authorities)
 
     def _read(self) -> Authorities:
         options, data = self._options, self._looked_up
@@ -205,7 +206,7 @@ class AuthoritySource:
         proxy_ca = _file(options.requestheader_client_ca_file, "--requestheader-client-ca-file")
 
         def names(key: str) -> tuple[str, ...]:
-            """The flags are called as the keys of the config map. Their word counts if they name the authority."""
+            """The value of the flag, which is named as the key of the config map, if a flag names the authority."""
             return getattr(options, key.replace("-", "_")) if proxy_ca else _names(data, key)
 
         return Authorities(

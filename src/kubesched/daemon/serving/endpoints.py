@@ -27,7 +27,7 @@ log = Log(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """A check by name. It says what is wrong, or nothing if all is well."""
+    """A named check. `problem` says what is wrong; None if nothing is."""
 
     name: str
     problem: Callable[[], str | None]
@@ -37,7 +37,7 @@ class HealthCheck:
 
 PING = HealthCheck("ping", lambda: None)
 STUCK_AFTER = 180.0
-"""Seconds without a sign of life after which a thread is given up: more than any plugin should compute."""
+"""Seconds without a sign of life after which a thread counts as stuck: more than any plugin should compute."""
 
 
 def shutdown_check(is_stopping: Callable[[], bool]) -> HealthCheck:
@@ -90,10 +90,10 @@ def health_report(
 
     Why a check failed is confidential, so only the log has it.
     """
-    left_out = set(excluded)
+    excluded_names = set(excluded)
     lines, failures = [], {}
     for check in checks:
-        if check.name in left_out:
+        if check.name in excluded_names:
             lines.append(f"[+]{check.name} excluded: ok")
             continue
         problem = check.problem()
@@ -104,7 +104,7 @@ def health_report(
         else:
             lines.append(f"[-]{check.name} failed: reason withheld")
             failures[check.name] = problem
-    if unknown := sorted(left_out - {check.name for check in checks}):
+    if unknown := sorted(excluded_names - {check.name for check in checks}):
         quoted = ",".join(f'"{name}"' for name in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
     if failures:
@@ -116,7 +116,7 @@ def health_report(
 
 _LINES_AT_ONCE = 500
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS")
-"""kube-scheduler does not look at the method, except that DELETE resets metrics; here nothing does."""
+"""kube-scheduler ignores the method, except that DELETE resets metrics, which nothing here does."""
 
 _PROCESS = ProcessCollector(registry=None)
 _NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
@@ -146,7 +146,7 @@ class Served:
     healthz: tuple[HealthCheck, ...] = ()
     livez: tuple[HealthCheck, ...] = ()
     readyz: tuple[HealthCheck, ...] = ()
-    """Checks of paths that have more than the ping."""
+    """The checks of each endpoint; only `PING` for one without."""
     resource_lines: Callable[[], Iterable[str]] = tuple
     """The text of /metrics/resources, line by line; nothing unless this is the leader."""
     dumps: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
@@ -187,11 +187,11 @@ class Endpoints:
                 application.router.add_route(method, path, handler)
         if self._served.configuration.enable_profiling:
             application.router.add_put("/debug/flags/v", self._put_verbosity)
-        application.router.add_route("*", "/{anything_else:.*}", self._refused)
+        application.router.add_route("*", "/{anything_else:.*}", self._refuse)
         application.on_response_prepare.append(_with_headers)
         return application
 
-    async def _refused(self, request: web.Request) -> web.Response:
+    async def _refuse(self, request: web.Request) -> web.Response:
         if request.path in self.routes:
             return web.Response(status=405, text=f"{request.method} is not served here\n", headers=_NO_SNIFFING)
         return web.Response(status=404, text="404 page not found\n", headers=_NO_SNIFFING)
@@ -202,7 +202,7 @@ class Endpoints:
         async def all_checks(request: web.Request) -> web.Response:
             excluded, verbose = request.query.getall("exclude", []), "verbose" in request.query
             return _healthy_or_not(
-                *health_report(endpoint, checks, excluded=excluded, verbose=verbose, observe=self._checked)
+                *health_report(endpoint, checks, excluded=excluded, verbose=verbose, observe=self._count_check)
             )
 
         async def one_check(request: web.Request) -> web.Response:
@@ -213,7 +213,7 @@ class Endpoints:
         self.routes[f"/{endpoint}"] = all_checks
         self.routes |= dict.fromkeys(by_path, one_check)
 
-    def _checked(self, check: str, endpoint: str, passed: bool) -> None:
+    def _count_check(self, check: str, endpoint: str, passed: bool) -> None:
         self._checks["kubernetes_healthcheck"].child(check, endpoint).set(passed)
         self._checks["kubernetes_healthchecks_total"].child(check, endpoint, "success" if passed else "error").inc()
 
@@ -227,7 +227,7 @@ class Endpoints:
         return _metrics_text(request, await self._served.call(self._served.metrics.exposed))
 
     async def _resources(self, request: web.Request) -> web.StreamResponse:
-        """A line per pod is a lot, so scheduling goes on in between."""
+        """The lines are made in parts, between which scheduling goes on: there is a line for each pod."""
         response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
         _compress_if_wanted(request, response)
         await response.prepare(request)
@@ -312,14 +312,14 @@ def _metrics_text(request: web.Request, body: bytes) -> web.Response:
 
 
 def _compress_if_wanted(request: web.Request, response: web.StreamResponse) -> None:
-    """Scrapers ask for gzip, which makes a tenth of it."""
-    wanted = (coding.partition(";") for coding in request.headers.get("Accept-Encoding", "").split(","))
-    if any(name.strip() == "gzip" and quality.strip() not in ("q=0", "q=0.0") for name, _, quality in wanted):
+    """Scrapers ask for gzip, which makes it ten times smaller."""
+    codings = (coding.partition(";") for coding in request.headers.get("Accept-Encoding", "").split(","))
+    if any(name.strip() == "gzip" and quality.strip() not in ("q=0", "q=0.0") for name, _, quality in codings):
         response.enable_compression(web.ContentCoding.gzip)
 
 
 async def _with_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Responses are not to be kept, and do not say which library serves, nor which version of it."""
+    """Responses are not to be cached, and do not name the library that serves them, nor its version."""
     response.headers.setdefault("Cache-Control", "no-cache, private")
     response.headers.pop("Server", None)
 

@@ -1,4 +1,4 @@
-"""Pages about the process itself: /configz, /flagz and /statusz as in Kubernetes components, and /debug/pprof."""
+"""Pages about the process: /configz, /flagz and /statusz as in Kubernetes components, and /debug/pprof."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _API_VERSION = "config.k8s.io/v1beta1"
 
 def configz(configuration: config.SchedulerConfiguration, release_source: str) -> str:
     """The configuration with all defaults, and the release that is followed, as JSON."""
-    shown = config.to_plain(config.without_secrets(configuration))
-    followed = {"release": configuration.features.release.name, "releaseSource": release_source}
-    return json.dumps({"componentconfig": shown, "kubesched": followed}, ensure_ascii=False, separators=(",", ":"))
+    component = config.to_plain(config.without_secrets(configuration))
+    release = {"release": configuration.features.release.name, "releaseSource": release_source}
+    return json.dumps({"componentconfig": component, "kubesched": release}, ensure_ascii=False, separators=(",", ":"))
 
 
 def flagz_text(flags: Mapping[str, str]) -> str:
@@ -95,8 +95,7 @@ def pprof_index() -> str:
 
 
 async def sampled_stacks(seconds: float) -> str:
-    """Stacks of all threads, looked at every hundredth of a second by one more: flame graphs are drawn from such lines.
-    The first name in each is that of the thread; the one that schedules is `scheduling`."""
+    """The stacks of all threads, sampled every hundredth of a second, as lines for a flame graph, thread by thread."""
     stacks = await asyncio.to_thread(_sample, min(seconds, _LONGEST_PROFILE))
     return "".join(f"{stack} {count}\n" for stack, count in stacks.most_common())
 
@@ -136,7 +135,7 @@ def heap(*, stop: bool = False) -> str:
         return "tracing begins now, and costs time until it is ended with ?stop=1; ask again to see where memory is\n"
     statistics = tracemalloc.take_snapshot().statistics("lineno")
     held, peak = tracemalloc.get_traced_memory()
-    lines = [f"{each.size:>12} bytes {each.count:>9} objects {each.traceback}" for each in statistics[:_LARGEST]]
+    lines = [f"{line.size:>12} bytes {line.count:>9} objects {line.traceback}" for line in statistics[:_LARGEST]]
     return "\n".join([f"held {held} bytes, at most {peak}", *lines, ""])
 
 

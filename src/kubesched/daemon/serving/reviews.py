@@ -1,4 +1,4 @@
-"""TokenReviews and SubjectAccessReviews: who a user is and what they may do; answers are kept for a while."""
+"""TokenReviews and SubjectAccessReviews ask who a user is and what they may do; answers are kept for a while."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AT_ONCE = 4
 
 
 class ReviewApi(Protocol):
-    """The part of an API client that is needed. Any exception means that there is no answer."""
+    """The part of an API client that reviews need. Any exception means that there is no answer."""
 
     async def get(self, path: str) -> bytes:
         """The body of the answer."""
@@ -47,9 +47,10 @@ class ReviewError(Exception):
 
 
 class ReviewCache(Generic[T]):
-    """Answers by question, each for its time. A question is under way once at a time: all wait for one answer.
+    """Answers by question, each for its lifetime. Of equal questions one is asked, and all wait for its answer.
 
-    Few different ones are under way at once: there are few connections for them, and the API server has better to do.
+    Only four different ones are asked at once, so that a flood of them neither waits for connections nor burdens the
+    API server.
     """
 
     def __init__(self, lifetime: Callable[[T], float], clock: Callable[[], float] = time.monotonic) -> None:
@@ -60,9 +61,9 @@ class ReviewCache(Generic[T]):
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def get(self, question: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
-        known = self._answers.get(question)
-        if known is not None and self._clock() < known[0]:
-            return known[1]
+        kept = self._answers.get(question)
+        if kept is not None and self._clock() < kept[0]:
+            return kept[1]
         task = self._asking.get(question)
         if task is None:
             task = self._asking[question] = asyncio.ensure_future(self._ask(question, ask))
@@ -90,12 +91,12 @@ class TokenReviewer:
 
     async def user_of(self, token: str) -> ReviewedUser | None:
         """The user of a token; None if the token is not valid. ReviewError if the API server cannot be asked."""
-        # Tokens are secrets, so only what cannot be turned back is remembered.
+        # Tokens are secrets, so only their hashes are remembered.
         return await self._cache.get(hashlib.sha256(token.encode()).digest(), lambda: self._review(token))
 
     async def _review(self, token: str) -> ReviewedUser | None:
         question = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        status = (await _asked(self._api, TOKEN_REVIEWS, question)).get("status") or {}
+        status = (await _post_review(self._api, TOKEN_REVIEWS, question)).get("status") or {}
         if not status.get("authenticated"):
             return None
         user = status.get("user") or {}
@@ -138,11 +139,11 @@ class AccessReviewer:
             "kind": "SubjectAccessReview",
             "spec": {name: value for name, value in spec.items() if value},
         }
-        status = (await _asked(self._api, ACCESS_REVIEWS, question)).get("status") or {}
+        status = (await _post_review(self._api, ACCESS_REVIEWS, question)).get("status") or {}
         return AccessDecision(bool(status.get("allowed")), status.get("reason") or "")
 
 
-async def _asked(api: ReviewApi, path: str, question: dict[str, Any]) -> dict[str, Any]:
+async def _post_review(api: ReviewApi, path: str, question: dict[str, Any]) -> dict[str, Any]:
     try:
         async with asyncio.timeout(SECONDS):
             answer = msgspec.json.decode(await api.post(path, msgspec.json.encode(question)))

@@ -32,7 +32,7 @@ from kubesched.http.access import PERIOD, Check, RefusalLimiter, guard
 from kubesched.http.connections import Connections
 from kubesched.http.errors import status_response
 from kubesched.http.listen import ServedCertificate, ServingTls, bind, host_and_port, read_certificate
-from kubesched.kube.self_signed import kept_in, of_localhost
+from kubesched.kube.self_signed import certificate_of_localhost, load_or_create
 
 ADMINISTRATORS = "system:masters"
 
@@ -44,7 +44,7 @@ class Authorizer:
     """Decides about paths."""
 
     def __init__(self, always_allow_paths: Iterable[str], access: AccessReviewer | None) -> None:
-        """Without a reviewer, all other paths are forbidden."""
+        """Without `access`, all other paths are forbidden."""
         paths = [path.removeprefix("/") for path in always_allow_paths]
         self._paths = frozenset(path for path in paths if not path.endswith("*"))
         self._prefixes = tuple(path[:-1] for path in paths if path.endswith("*"))
@@ -113,7 +113,7 @@ def require_authorization(
 
 
 def _harmless(text: str) -> str:
-    """Nothing that a browser would take for HTML."""
+    """Text in which a browser finds no HTML."""
     return html.escape(text, quote=False)
 
 
@@ -137,20 +137,20 @@ class ServedPage(Protocol):
         """The page behind these middlewares. `is_this_server` knows the names that requests may be addressed to."""
 
     async def stop(self) -> None:
-        """Let go of the scheduler."""
+        """Stop observing the scheduler."""
 
 
 class _Port:
     """A port, and what is served there."""
 
     def __init__(self, number: int, application: web.Application) -> None:
-        """0 is replaced by the port that was found."""
+        """`number` 0 is replaced by a free port once it listens."""
         self.number = number
         self.runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
 
 
 class SecureServer:
-    """Everything between the ports and what is served there."""
+    """Serves the endpoints on the secure port, and the page on --ui-port."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class SecureServer:
         clock: Callable[[], float],
         page: ServedPage | None = None,
     ) -> None:
-        """The clients of --authentication-kubeconfig and --authorization-kubeconfig, as far as there are any.
+        """`authentication` and `authorization` are the clients of the flags of these names, if there are any.
 
         `page` is served on --ui-port. UserError if certificates cannot be used.
         """
@@ -279,9 +279,9 @@ def _default_certificate(options: Options, now: datetime.datetime) -> ServedCert
     if options.tls_cert_file or options.tls_private_key_file:
         return read_certificate(options.tls_cert_file, options.tls_private_key_file, flag="--tls-cert-file")
     if not options.cert_dir:
-        return ServedCertificate(of_localhost(now))
+        return ServedCertificate(certificate_of_localhost(now))
     try:
-        return ServedCertificate(kept_in(Path(options.cert_dir), NAME, now))
+        return ServedCertificate(load_or_create(Path(options.cert_dir), NAME, now))
     except OSError as error:
         raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
 
@@ -290,7 +290,7 @@ _CIPHERS = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8"
 OPENSSL_NAMES: dict[str, str] = dict(line.split("\t") for line in _CIPHERS.splitlines()[1:])
 """The OpenSSL name of every cipher suite, by its IANA name."""
 ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
-"""The suites of TLS 1.3, which cannot be chosen."""
+"""The suites of TLS 1.3, which cannot be turned off."""
 
 
 def openssl_ciphers(names: Iterable[str]) -> str:

@@ -39,15 +39,15 @@ def read_tracing_configuration(text: str, *, source: str) -> TracingConfiguratio
     return configuration
 
 
-def _invalid_values(given: TracingConfiguration) -> Iterator[Mistake]:
-    if given.api_version not in API_VERSIONS:
-        yield unsupported("apiVersion", given.api_version, API_VERSIONS)
-    if given.kind != KIND:
-        yield unsupported("kind", given.kind, [KIND])
-    yield from out_of_range("samplingRatePerMillion", given.sampling_rate_per_million, 0, MILLION)
-    scheme, slashes, rest = given.endpoint.partition("://")
+def _invalid_values(configuration: TracingConfiguration) -> Iterator[Mistake]:
+    if configuration.api_version not in API_VERSIONS:
+        yield unsupported("apiVersion", configuration.api_version, API_VERSIONS)
+    if configuration.kind != KIND:
+        yield unsupported("kind", configuration.kind, [KIND])
+    yield from out_of_range("samplingRatePerMillion", configuration.sampling_rate_per_million, 0, MILLION)
+    scheme, slashes, rest = configuration.endpoint.partition("://")
     if slashes and scheme not in ("dns", "unix", "unix-abstract"):
         detail = f"unsupported scheme: {scheme}. Options are none, dns, unix, or unix-abstract: OTLP goes over gRPC"
-        yield invalid("endpoint", given.endpoint, detail)
+        yield invalid("endpoint", configuration.endpoint, detail)
     elif scheme == "dns" and not rest.startswith("/"):
-        yield invalid("endpoint", given.endpoint, "no DNS server can be chosen: expected dns:///NAME:PORT")
+        yield invalid("endpoint", configuration.endpoint, "no DNS server can be chosen: expected dns:///NAME:PORT")

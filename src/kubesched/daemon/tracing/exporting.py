@@ -31,7 +31,7 @@ STOP_WITHIN = 2.0
 
 
 class CountingExporter(OTLPSpanExporter):
-    """Counts what it was given, and what it could not send. Its thread is that of the processor."""
+    """Counts the spans that it takes, and those that it could not send. Runs in the thread of the processor."""
 
     taken = failed = 0
 
@@ -44,7 +44,7 @@ class CountingExporter(OTLPSpanExporter):
 
 
 class Tracing:
-    """What traces a scheduler: a listener, a client, extenders, a filter of the log. To be stopped at the end."""
+    """Traces a scheduler by a listener, a client, extenders and a filter of the log. Call `stop` at the end."""
 
     def __init__(self, configuration: TracingConfiguration) -> None:
         """The receiver need not be there."""
@@ -52,7 +52,7 @@ class Tracing:
         self._passed = 0
         self.dropped = 0
         """Spans that were lost because too many others waited."""
-        # What is sampled, the listener decides: what is not does not even become a span.
+        # The listener decides what is sampled; the rest does not even become a span.
         self._provider = TracerProvider(ALWAYS_ON, Resource.create({"service.name": SERVICE}), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(self.exporter, max_queue_size=2 * MOST_WAITING))
         share = configuration.sampling_rate_per_million / MILLION
@@ -62,7 +62,7 @@ class Tracing:
             handler.addFilter(self.listener.stamp)
 
     def _has_room(self, spans: int) -> bool:
-        """Whether so many more may wait to be sent; if not, they are lost."""
+        """Whether so many more spans may wait to be sent; if not, they are dropped."""
         if self._passed - self.exporter.taken + spans > MOST_WAITING:
             self.dropped += spans
             return False

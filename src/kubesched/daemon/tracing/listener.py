@@ -27,7 +27,7 @@ _ERRORS = (None, AttemptOutcome.ERROR, AttemptOutcome.BIND_ERROR)
 
 
 class AttemptTracing(SchedulerListener):
-    """Makes the spans of attempts. It comes after the listener that gives attempts a stopwatch, and replaces that."""
+    """Makes the spans of attempts. Comes after `SchedulerMetrics`, and replaces the stopwatch of the attempt."""
 
     def __init__(self, tracer: Tracer, draw: Callable[[], bool], has_room: Callable[[int], bool]) -> None:
         """`draw`: whether to trace an attempt at a pod that no sampled trace made; `has_room`: for so many spans."""
@@ -58,7 +58,7 @@ class AttemptTracing(SchedulerListener):
         attempt.watch = self.under_way[pod.key] = TracedStopwatch(perf_counter, span, now)
 
     def group_decided(self, attempt: GroupAttempt) -> None:
-        watches = [watch for each in attempt.attempts if (watch := _traced(each)) is not None]
+        watches = [watch for member in attempt.attempts if (watch := _traced(member)) is not None]
         if not watches:
             return
         assert isinstance(attempt.state, GroupDecided)
@@ -121,15 +121,15 @@ def _traced(attempt: Attempt) -> TracedStopwatch | None:
 
 
 def _links_of(pod: Pod) -> list[Link]:
-    written = pod.metadata.annotations.get(TRACEPARENT)
-    if written is None:
+    parent = pod.metadata.annotations.get(TRACEPARENT)
+    if parent is None:
         return []
-    context = get_current_span(_PROPAGATOR.extract({"traceparent": written}, Context())).get_span_context()
+    context = get_current_span(_PROPAGATOR.extract({"traceparent": parent}, Context())).get_span_context()
     return [Link(context)] if context.is_valid else []
 
 
 def _attributes_of(attempt: Attempt) -> dict[str, Any]:
-    """The attempt, and what came of it."""
+    """The attempt, and its result."""
     decision, failure = attempt.decision, attempt.failure
     attributes = {
         "kubesched.profile": attempt.queued.pod.spec.scheduler_name,
