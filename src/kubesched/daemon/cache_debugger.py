@@ -161,9 +161,8 @@ def _compare_pods(scheduler: Scheduler, pods: Mapping[str, Pod]) -> Iterator[Cac
         if key not in pods:
             yield CacheDifference("Pod", key, "known but gone")
     keys = {*pods, *scheduler.pods}
-    for (
-        placed
-    ) in scheduler.state.pods.at:  # of a pod that only the cluster state has, the comparisons above know nothing
+    # The comparisons above do not see a pod that only the cluster state has.
+    for placed in scheduler.state.pods.at:
         if placed is not None and not placed.assumed and placed.pod.key not in keys:
             yield CacheDifference("Pod", placed.pod.key, "counted but gone")
 
