@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
@@ -32,8 +33,8 @@ from kubesched.ask.explain import explain
 from kubesched.ask.pending import pending_pods
 from kubesched.ask.releases.question import ReleaseQuestion, compare_settings
 from kubesched.ask.sources.live import LiveCluster
-from kubesched.ask.sources.reading import ClusterReading, FoundConfiguration
-from kubesched.ask.sources.snapshot import open_snapshot, write_snapshot
+from kubesched.ask.sources.reading import ClusterReading
+from kubesched.ask.sources.snapshot import Snapshot, open_snapshot, write_snapshot
 from kubesched.ask.targets import RequestObjects, find_pod
 from kubesched.ask.trial import Trial
 from kubesched.ask.what_if.what_if import what_if
@@ -95,29 +96,34 @@ class Cluster:
         """
         settings = as_kubectl(file, context, os.environ)
         live = LiveCluster(settings, os.environ, name=f"context {context}" if context else "", timeout=timeout)
-        with ThreadPoolExecutor(max_workers=1) as thread:  # a notebook has an event loop at work in its own thread
-            return thread.submit(cls._read, live, scheduler).result()
 
-    @classmethod
-    def _read(cls, live: LiveCluster, scheduler: SchedulerOptions) -> Cluster:
-        try:
-            configuration = live.configuration() if not scheduler.get("config") else None
-            settings = settings_of(scheduler, configuration, live.version)
-            reading = live.read(workloads=True, custom=_custom(settings, scheduler))
-        finally:
-            live.close()
-        return cls._of(tuple(reading.records()), settings, scheduler, reading, configuration)
+        def read() -> Cluster:
+            with closing(live):
+                return cls._read(live, scheduler)
+
+        with ThreadPoolExecutor(max_workers=1) as thread:  # a notebook has an event loop at work in its own thread
+            return thread.submit(read).result()
 
     @classmethod
     def from_snapshot(cls, file: str | Path, **scheduler: Unpack[SchedulerOptions]) -> Cluster:
         """A cluster that `kubesched snapshot` or `save` wrote to a file. Raises UserError."""
-        opened = open_snapshot(str(file))
-        if opened is None:
+        snapshot = open_snapshot(str(file))
+        if snapshot is None:
             raise UserError(f"{file}: expected a snapshot")
-        configuration = opened.configuration()
-        settings = settings_of(scheduler, configuration, opened.version)
-        reading = opened.read(workloads=True, custom=_custom(settings, scheduler))
-        return cls._of(tuple(reading.records()), settings, scheduler, reading, configuration)
+        return cls._read(snapshot, scheduler)
+
+    @classmethod
+    def _read(cls, source: LiveCluster | Snapshot, scheduler: SchedulerOptions) -> Cluster:
+        configuration = source.configuration() if not scheduler.get("config") else None
+        settings = settings_of(scheduler, configuration, source.version)
+        reading = source.read(workloads=True, custom=_custom(settings, scheduler))
+        cluster = cls._of(tuple(reading.records()), settings, scheduler)
+        cluster._reading = reading
+        cluster.notes = tuple(map(str, reading.unreadable))
+        if configuration is not None:
+            origin = configuration.origin if configuration.text else f"the defaults ({configuration.origin})"
+            cluster.notes += (f"scheduler configuration: {origin}",)
+        return cluster
 
     @classmethod
     def from_files(cls, *files: str | Path, **scheduler: Unpack[SchedulerOptions]) -> Cluster:
@@ -130,21 +136,10 @@ class Cluster:
 
     @classmethod
     def _of(
-        cls,
-        objects: tuple[KubeObject, ...],
-        settings: SchedulerConfiguration,
-        scheduler: SchedulerOptions,
-        reading: ClusterReading | None = None,
-        configuration: FoundConfiguration | None = None,
+        cls, objects: tuple[KubeObject, ...], settings: SchedulerConfiguration, scheduler: SchedulerOptions
     ) -> Cluster:
         cluster = cls.__new__(cls)
         cluster._set(objects, settings, scheduler)
-        if reading is not None:
-            cluster._reading = reading
-            cluster.notes = tuple(map(str, reading.unreadable))
-        if configuration is not None:
-            origin = configuration.origin if configuration.text else f"the defaults ({configuration.origin})"
-            cluster.notes += (f"scheduler configuration: {origin}",)
         return cluster
 
     def _set(

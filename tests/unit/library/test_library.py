@@ -116,6 +116,13 @@ def test_live_snapshot_and_files_have_the_same_answers(tmp_path: Path) -> None:
     assert all(node in told.stdout for node in live.place().nodes.values())
 
 
+def test_snapshot_that_is_asked_with_another_configuration_does_not_claim_that_of_its_scheduler(tmp_path: Path) -> None:
+    Cluster(nodes=[make_node("n")]).save(tmp_path / "cluster.json.gz")
+    assert Cluster.from_snapshot(tmp_path / "cluster.json.gz").notes
+    own = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    assert not Cluster.from_snapshot(tmp_path / "cluster.json.gz", config=own).notes
+
+
 def test_questions_change_nothing(cluster: Cluster) -> None:
     before = cluster.place().to_dict()
     answers(cluster)
