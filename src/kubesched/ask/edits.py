@@ -222,7 +222,7 @@ class EditMistake(NamedTuple):
 
     @property
     def problem_named(self) -> str:
-        """The same for whoever does not see the target."""
+        """The problem with the target in it, for readers who do not see `target`."""
         return self.problem.replace("no such node", f"no node {self.target!r}", 1)
 
     def __str__(self) -> str:

@@ -115,7 +115,7 @@ def skyline(lines: Sequence[Line]) -> LineChart:
 
 
 def _thinned(count: int) -> list[int]:
-    """So many of the indices that a line looks the same; the last is always among them."""
+    """Indices of at most about `_MOST_POINTS` values, evenly spread, and of the last one."""
     step = max(1, count // _MOST_POINTS)
     return sorted({*range(0, count, step), count - 1})
 

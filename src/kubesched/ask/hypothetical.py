@@ -353,7 +353,7 @@ def _is_owned(obj: KubeObject, by: PodWorkload) -> bool:
 
 
 def _in_order_of_leaving(pods: list[Pod]) -> list[Pod]:
-    """As a ReplicaSet takes them away: those that wait, those with most beside them, the newest."""
+    """As a ReplicaSet deletes pods: pending ones first, then those with most siblings on their node, the newest."""
     beside = Counter(pod.spec.node_name for pod in pods)
     newest_first = sorted(pods, key=lambda pod: pod.metadata.creation_timestamp, reverse=True)
     return sorted(newest_first, key=lambda pod: (bool(pod.spec.node_name), -beside[pod.spec.node_name]))

@@ -80,7 +80,7 @@ class PendingPods:
     nodes: int
     placed: tuple[PodPlacement, ...]
     groups: tuple[PendingGroup, ...]
-    """Those that find no node, the largest group first."""
+    """The pods that find no node, the largest group first."""
     left_out: int = 0
     """Pods at the end of the queue that were not looked at."""
 
@@ -160,7 +160,7 @@ class _Groups:
         return PoolHelp(pool.name, 1 + fewer, most)
 
     def _places(self, pool: NodePool, nodes: int, pods: Sequence[Pod]) -> int:
-        """How many of the pods find a node once there are so many more, in the zones of the pool by turns."""
+        """How many of the pods find a node once the pool has that many more nodes, in its zones by turns."""
         models = enumerate(islice(cycle(pool.models), nodes), 1)
         objects = [obj for number, model in models for obj in one_more(self._cluster.state, model, number)]
         placed = 0

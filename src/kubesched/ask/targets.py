@@ -183,7 +183,7 @@ def unknown_of_kind(kind: type[KubeObject], key: str, keys: list[str]) -> str:
 
 
 def _similar(key: str, keys: Collection[str]) -> list[str]:
-    """Those of the same name elsewhere, then those that are spelled alike."""
+    """Keys with the same name in other namespaces, then keys that are spelled alike."""
     name = key.rpartition("/")[2]
     namesakes = [other for other in keys if other.rpartition("/")[2] == name]
     return list(dict.fromkeys([*namesakes, *difflib.get_close_matches(key, keys, n=4, cutoff=0.85)]))

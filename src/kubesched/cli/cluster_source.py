@@ -115,7 +115,7 @@ class ClusterSource:
 
     @functools.cached_property
     def snapshots(self) -> dict[str, Snapshot]:
-        """Those of the files that are snapshots: one at most."""
+        """The files that are snapshots: one at most."""
         if self.files and (self._context or self._kubeconfig):
             refuse(["--context and --kubeconfig are for a live cluster, -f is for files: give one or the other"])
         snapshots = {file: opened for file in self.files if (opened := open_snapshot(file)) is not None}

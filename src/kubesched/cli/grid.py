@@ -79,7 +79,7 @@ class Grid:
         return [[self.headings[i], *(cells[i].plain for cells, _ in self.rows)] for i in range(len(self.headings))]
 
     def _widths(self, most: int, gap: int) -> list[int]:
-        """As wide as their longest lines; where that is too much, the widest give way first."""
+        """A width for each column: that of its longest line; if there is too little room, the widest give way first."""
         columns = self._columns()
         least, widths = [_least(column) for column in columns], [_longest_line(column) for column in columns]
         room = most - gap * (len(widths) - 1)

@@ -45,7 +45,7 @@ def output_option(*formats: str) -> Callable[[F], F]:
 def console() -> Console:
     """A console that prints what it is given: no markup, no guesses at colours."""
     out = Console(markup=False, highlight=False, emoji=False)
-    if not os.environ.get("COLUMNS", "").isdigit():  # who says how wide it is to be means it
+    if not os.environ.get("COLUMNS", "").isdigit():  # a width that the user set is kept
         out.width = min(out.width, WIDEST) if out.is_terminal else PIPED
     return out
 

@@ -179,7 +179,7 @@ class RefusalLimiter:
         """By address, the beginning of its period and the refusals since; the oldest first."""
 
     def is_limited(self, address: str) -> bool:
-        """Whether the address was refused too often of late."""
+        """Whether the address had too many refusals within its period."""
         since, count = self._refusals.get(address, (0.0, 0))
         return count >= REFUSALS and self._clock() - since < PERIOD
 

@@ -30,7 +30,7 @@ IDLE_SECONDS = 90.0
 MOST = 512
 MOST_PER_ADDRESS = 64
 _SHARE_OF_DESCRIPTORS = 4
-"""Connections to the port take no more than one in so many."""
+"""Connections to the port take at most one descriptor in four."""
 _OUT_OF_DESCRIPTORS_PAUSE = 0.1
 
 

@@ -109,7 +109,7 @@ def bind(address: str, port: int, *, shares_port: bool = False) -> socket.socket
         families.insert(0, socket.AF_INET6)
     while True:
         try:
-            return _bound(address, families.pop(0), port, shares_port=shares_port)
+            return _bind_family(address, families.pop(0), port, shares_port=shares_port)
         except OSError as error:
             if families and error.errno == errno.EAFNOSUPPORT:
                 continue
@@ -124,7 +124,7 @@ def host_and_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _bound(address: str, family: socket.AddressFamily, port: int, *, shares_port: bool) -> socket.socket:
+def _bind_family(address: str, family: socket.AddressFamily, port: int, *, shares_port: bool) -> socket.socket:
     """As Go, it may take an address in TIME_WAIT; the flag about sharing addresses is about other things elsewhere."""
     is_dual = family == socket.AF_INET6 and ipaddress.ip_address(address).is_unspecified and socket.has_dualstack_ipv6()
     listener = socket.create_server(

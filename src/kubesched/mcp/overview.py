@@ -30,7 +30,7 @@ class ClusterOverview:
     pools: dict[str, int]
     """Nodes by pool."""
     pods: int
-    """Those that have a node."""
+    """Pods that have a node."""
     pending: int
     pending_by_namespace: dict[str, int]
     requested: tuple[RequestedShare, ...]

@@ -16,7 +16,7 @@ from kubesched.planning.solver import INF, Program, placement_entries
 from kubesched.state.columns import Float, Int64, Rows
 
 MOST_PAIRS = 40_000
-"""So many pairs of kinds and classes are told apart; beyond that, classes to which the same kinds may go are one."""
+"""With more pairs of kinds and classes than this, classes to which the same kinds may go are one pool."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from kubesched.planning.kinds import ANY_NUMBER, KindReader, Problem, classes_of
 from kubesched.simulate.cluster import ClusterModel
 
 _ROUNDING = 1e-4
-"""Reports round shares to so much."""
+"""Reports round shares to this."""
 
 
 @dataclass(frozen=True, slots=True)

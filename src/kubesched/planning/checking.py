@@ -37,7 +37,7 @@ class Draft:
     asked: int = 0
     """Placements that the engine was asked for."""
     refused: int = 0
-    """Those of them that it refused."""
+    """How many of these the engine refused."""
 
 
 class Sequencer:
@@ -72,7 +72,7 @@ class Sequencer:
         return moves, placements
 
     def _wave(self, oracle: Oracle, moves: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
-        """Those that can be moved now, one after another, and whose budgets allow them to go together."""
+        """The moves that the engine accepts now, one after another, and that budgets allow at the same time."""
         accepted, used = list[tuple[Pod, str]](), Counter[str]()
         for pod, node in moves:
             if len(accepted) == self._largest:

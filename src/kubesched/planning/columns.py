@@ -55,7 +55,7 @@ class ColumnSearch:
         self._counts: list[Int64] = []
         self._seen: set[tuple[int, bytes]] = set()
         self._best_prices: Float | None = None
-        """Those that proved the bound: of pods, by kind."""
+        """The prices of pods, by kind, that proved the bound."""
 
     def suggest_prices(self, prices: Float) -> None:
         """Begin with these, by kind; the bound's program has good ones."""
@@ -185,7 +185,7 @@ class ColumnSearch:
         return self.keep(Covered(tuple(loads), demand, cost_of(cover, loads, demand)))
 
     def _limit(self, demand: Int64, nodes: Float) -> None:
-        """So much is left. Columns with more pods than are left are out: smaller ones are made in their place."""
+        """Limit the program to the pods and nodes that are left. Columns with more pods than that are switched off."""
         kinds = len(self.cover.demand)
         self._program.set_row_bounds(np.arange(kinds), demand, demand)
         self._program.set_row_bounds(kinds + np.arange(len(nodes)), -INF, nodes)

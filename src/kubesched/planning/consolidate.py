@@ -27,7 +27,7 @@ from kubesched.state.columns import Float
 
 COLUMN_PROOF = "linear program over loads for whole nodes, with the bound of Farley and Lagrange"
 _DEARER = 1.001
-"""A new node counts so many times its price in a search: where it is as good as another, the other stays."""
+"""A search multiplies the price of a new node by this: where an existing node is as good, it stays."""
 _NEAR = 0.97
 """The share of the most that can be saved at all which the first search is to reach."""
 
@@ -143,7 +143,7 @@ class _Field:
         return replace(drained, value=drained.value - self.offered)
 
     def fewest(self, saved: float) -> Drained | None:
-        """The fewest moves that save so much."""
+        """The fewest moves that save this much."""
         return fewest_moves(self.packing, self.units, self.offered + saved)
 
     def bought(self, *solutions: Drained | None) -> list[int]:

@@ -26,7 +26,7 @@ WHOLE_NODES = "that nodes are bought whole"
 COUPLING = "spread, affinity between pods, devices and volumes that are not bound yet"
 RELAXED = (WHOLE_PODS, COUPLING, "disruption budgets that allow some, and the order of moves")
 MOST_ARRIVALS = 120_000
-"""Beyond so many pairs of kind and node, nodes with like room are pooled."""
+"""With more pairs of kind and node than this, nodes with like room are pooled."""
 _SHARES = 8
 _TINY = 1e-6
 
@@ -95,7 +95,7 @@ def fewest_exchanges(packing: Packing, pods: Sequence[Pod], rows: Bool) -> float
 def fewest_moves(
     packing: Packing, units: Sequence[Unit], worth: float, pods: Sequence[Pod] = (), rows: Bool | None = None
 ) -> Drained | None:
-    """The least number of moves after which emptied units are worth so much; None if that is impossible."""
+    """The least number of moves after which emptied units have this worth; None if that is impossible."""
     rows = packing.live if rows is None else rows
     is_new = packing.counts.sum(axis=1) == 0
     fitting = np.where(is_new[:, None] & ~rows, 0, packing.fitting())

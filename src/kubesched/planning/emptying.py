@@ -15,7 +15,7 @@ from kubesched.planning.packing import Packing
 from kubesched.state.columns import Bool
 
 _TRIES = 2
-"""So many of the tightest rows are proposed to the engine one by one; then it is asked about all."""
+"""How many of the tightest rows are proposed to the engine one by one before it is asked about all."""
 
 
 @dataclass

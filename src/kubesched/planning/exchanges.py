@@ -16,7 +16,7 @@ from kubesched.planning.solver import INF, Program
 from kubesched.state.columns import Float, Int64
 
 _MOST_SIZES = 8
-"""Of one resource, so many sizes of pods are told apart."""
+"""How many sizes of pods are told apart by one resource."""
 _MOST_GROUPS = 60
 
 

@@ -40,7 +40,7 @@ class Execution:
     """Budgets that were broken."""
     seconds: float = 0.0
     waves: int = 0
-    """Those that were carried out."""
+    """How many were carried out."""
     objects: tuple[KubeObject, ...] = ()
     """The cluster at the end."""
 

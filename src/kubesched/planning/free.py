@@ -36,7 +36,7 @@ class FreeGoal:
     """What is to be emptied."""
 
     count: int = 1
-    """So many nodes; or domains, if one is given."""
+    """How many nodes to empty; or domains, if `domain` is given."""
     pool: str = ""
     selector: Selector | None = None
     """Only nodes of this pool, or with these labels."""
@@ -75,7 +75,7 @@ class UnitSearch:
         return [unit for unit in self._new if unit not in self.done and not self._emptying.on[unit.rows[0]]]
 
     def run(self, target: float, first: Drained | None, most_moves: int | None = None) -> None:
-        """Empty units until they are worth so much, or nothing more is found."""
+        """Empty units until they are worth `target`, or nothing more is found."""
         self._run(target, first, most_moves)
         self._keep_old()
         for unit in self._unused():
@@ -131,7 +131,7 @@ class UnitSearch:
                 closed[list(old.rows)] = True
 
     def improve(self, target: float, *, whole: bool = False) -> float | None:
-        """Pack nodes anew, a few at a time, until what is emptied is worth so much. With `whole` all of them first.
+        """Pack nodes anew, a few at a time, until what is emptied is worth `target`. With `whole` all of them first.
 
         Returns the most that can be emptied, if that was found out.
         """

@@ -52,7 +52,7 @@ class PodKind:
     conflict: Hashable
     """Why no two of them go on one node: the ports or the term that all of them have; None if they may."""
     apart: Hashable
-    """By what the caller told kinds apart that are the same otherwise."""
+    """What the caller tells kinds apart by that are equal otherwise."""
 
     @property
     def most_per_node(self) -> int:

@@ -18,7 +18,7 @@ from kubesched.planning.solver import INF
 from kubesched.state.columns import Bool, Float, Int64
 
 _MOST_LEVELS = 5
-"""So many priorities are packed anew one after another; those below only fill what is left."""
+"""How many priorities are packed anew, one after another; lower ones only fill the room that is left."""
 _MOST_CLASSES = 150
 """Of more classes, which happens where nodes are loaded unevenly, only best fit makes loads."""
 _EARLIER = 20.0

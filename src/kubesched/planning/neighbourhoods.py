@@ -16,9 +16,9 @@ from kubesched.state.columns import Float, Int64
 
 NODES_AT_ONCE = 40
 MOST_AT_ONCE = 1_000
-"""Clusters of at most so many nodes are packed anew as a whole first."""
+"""Clusters of at most this many nodes are packed anew as a whole first."""
 MOST_CLASSES = 80
-"""So many different rooms are told apart in a whole."""
+"""With more different rooms than this, nodes that must stay are not packed anew."""
 _PATIENCE = 0.2
 """The search ends after this share of the effort in a row has gained nothing."""
 _TRIES = 3
@@ -39,7 +39,7 @@ class Neighbourhoods:
         """Kinds and rows that the engine refused: cuts."""
         self._bound = 0.0
         self.gained = 0.0
-        """What has been emptied is worth so much more."""
+        """By how much the worth of the emptied nodes grew."""
 
     def run_whole(self) -> float | None:
         """Pack all nodes anew; the least that open nodes can cost however pods are packed, if that was found out."""
@@ -60,7 +60,7 @@ class Neighbourhoods:
         return least
 
     def run(self, target: float = INF) -> None:
-        """Go on until so much more is emptied, the effort is spent, or `_PATIENCE` of it gained nothing in a row."""
+        """Go on until nodes worth `target` more are emptied, or the effort is spent, or `_PATIENCE` of it in vain."""
         target, effort, in_vain = target + self.gained, self._search.effort, 0
         for tried in range(effort):
             if self.gained >= target or in_vain > effort * _PATIENCE or not self._search.goes_on():

@@ -64,7 +64,7 @@ class PlannedNode:
     type: str = ""
     price: float | None = None
     count: int = 1
-    """So many equal ones; of nodes that exist always one."""
+    """How many equal nodes are added; 1 for a node that exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class PlanBound:
     """What no plan can do better than."""
 
     value: float
-    """At least so many moves, so much money; at most so many nodes or resources: `unit` says of what."""
+    """A least number of moves or sum of money, or a greatest number of nodes or amount of a resource, in `unit`."""
     unit: str
     relaxes: tuple[str, ...]
     """What the bound leaves out of account. It only ever leaves out, so it holds whatever is configured."""
@@ -98,7 +98,7 @@ class PlanCheck:
     decided: int = 0
     """Placements that the scheduler's engine was asked for."""
     refused: int = 0
-    """Those of them that it refused, and that were planned otherwise."""
+    """How many of these placements the engine refused; other nodes were planned then."""
     seconds: float = 0.0
     """How long the plan takes in virtual time."""
     needs_nominations: bool = False

@@ -34,7 +34,7 @@ RELAXED = (COUPLING, WHOLE_NODES)
 PROOF = "bound of Farley: prices of pods at which no load of any node is worth more than the node"
 UNIT = "per hour"
 _MOST_EXISTING = 100
-"""So many classes of nodes that exist are taken into account; more of them are left as they are."""
+"""With more classes of existing nodes than this, pods go to new nodes only."""
 _NEAR = 0.005
 _ROUNDS = 200
 
@@ -248,7 +248,7 @@ class _Buying:
         return tuple(obj for name, t in self.bought.items() for obj in self._market.offers.objects(t, name))
 
     def nodes(self) -> Iterable[PlannedNode]:
-        """So many of each type."""
+        """How many nodes of each type are bought."""
         types = self._market.offers.types
         counts = [(types[t], number) for t, number in Counter(self.bought.values()).items()]
         for type_, number in sorted(counts, key=lambda count: -count[1] * count[0].price):

@@ -46,7 +46,7 @@ class InstanceType:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     most: int | None = None
-    """So many can be bought; None for any number."""
+    """How many can be bought; None for any number."""
 
 
 @dataclass(frozen=True, slots=True)

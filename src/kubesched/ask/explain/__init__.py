@@ -28,7 +28,7 @@ from kubesched.simulate.nodes import INSTANCE_TYPE
 from kubesched.state.cluster import ClusterState
 
 NAMED_ONE_BY_ONE = 3
-"""Groups of at most so many nodes are shown by the names of the nodes."""
+"""Groups of at most this many nodes are shown by the names of the nodes."""
 MOST_VALUES = 4
 _GROUPING_LABELS = (*POOL_LABELS, INSTANCE_TYPE, ZONE, REGION)
 _IGNORED_LABELS = (

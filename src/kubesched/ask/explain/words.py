@@ -39,7 +39,7 @@ def which(group: NodeGroup) -> str:
 
 
 def group_reason(group: NodeGroup) -> str:
-    """What is said of the nodes of a group that do not fit."""
+    """Why the nodes of a group do not fit."""
     assert group.refusal is not None
     reason = _reasons(group.refusal)
     if group.refusal.plugin:
@@ -52,7 +52,7 @@ def group_reason(group: NodeGroup) -> str:
 
 
 def node_reason(verdict: NodeVerdict) -> str:
-    """What is said of one node that does not fit."""
+    """Why one node does not fit."""
     assert verdict.refusal is not None
     text = _reasons(verdict.refusal)
     if verdict.for_nominated:

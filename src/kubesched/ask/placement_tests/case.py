@@ -161,7 +161,7 @@ def _has_cases(file: Path) -> bool:
     try:
         return file.is_file() and KIND.encode() in file.read_bytes()
     except OSError:
-        return True  # who reads it finds out why
+        return True  # reading it as a case says what is wrong
 
 
 def _cases(file: str, lines: list[str]) -> list[Case]:

@@ -161,7 +161,7 @@ class CaseResult:
 class TestResults:
     """What became of all cases."""
 
-    __test__ = False  # it is none of pytest's
+    __test__ = False  # pytest is not to collect this class
 
     passed: int
     failed: int

@@ -49,7 +49,7 @@ class ChangesByCause:
     """Pods that are treated differently for the same reason."""
 
     causes: tuple[ReleaseCause, ...]
-    """Those that make a difference by themselves; if they do not come to all of it, those without which it is less."""
+    """Changes that make a difference alone; where these do not explain all of it, also changes that it needs."""
     only_together: bool
     changes: tuple[PodChange, ...]
 

@@ -20,7 +20,7 @@ from kubesched.simulate.nodes import leaves
 from kubesched.simulate.placement import chosen_eviction, decide_on
 
 MOST_NODES = 10
-"""Of equally good nodes so many are named."""
+"""How many of several equally good nodes are named."""
 _SHOWN = 3
 
 
@@ -78,7 +78,7 @@ class ReleaseModel:
         if not pods.is_placed:
             return self._fate(decide_on(self.cluster, pod))
         with Trial(self.cluster) as trial:
-            # A placed pod has no condition with the message, so messages do not differ for anybody.
+            # A placed pod has no condition with the message, so a message that differs changes nothing.
             return dataclasses.replace(self._fate(decide_on(self.cluster, trial.take_off(pod))), message="")
 
     def _fate(self, decision: Decision) -> Fate:

@@ -28,7 +28,7 @@ class ReleaseQuestion(QuestionRequest, frozen=True):
     after: Annotated[str, _KNOWN] = NEWEST.name
 
     def releases(self, followed: Release) -> tuple[Release, Release]:
-        """Those that are compared. Raises RequestError."""
+        """The two releases to compare. Raises RequestError."""
         all_releases = list(RELEASES.values())
         older = followed if followed.name != self.after else all_releases[max(all_releases.index(followed) - 1, 0)]
         names = {"before": self.before or older.name, "after": self.after}

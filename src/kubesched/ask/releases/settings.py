@@ -1,4 +1,4 @@
-"""What of one's settings differs between two releases: feature gates by their tables, fields by the loader of each."""
+"""Which settings differ between two releases: feature gates by their tables, fields by the loader of each release."""
 
 from __future__ import annotations
 

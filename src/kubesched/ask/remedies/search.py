@@ -116,7 +116,7 @@ class _Search:
             yield remedy
 
     def _proposals(self, view: DecisionView) -> Iterator[RemedyProposal]:
-        """Those of plugins first, but changes of single nodes late: they are the most."""
+        """The proposals of plugins first, but changes of single nodes late: there are most of them."""
         state = self._trials.state
         proposed = list(self._proposed_by_plugins(view))
         of_nodes = [proposal for proposal in proposed if isinstance(proposal.edits[0].obj, Node)]

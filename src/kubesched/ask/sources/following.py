@@ -27,7 +27,7 @@ _PATIENCE = 30.0
 """Seconds for the first question to the API server."""
 _RETRIES = 2
 _FOLLOWED = tuple(Kind(read.record, read.resource) for read in kinds_read(workloads=True).values())
-"""As for all questions to live clusters."""
+"""The kinds that are watched: those that questions to live clusters read."""
 
 
 @dataclass(frozen=True, slots=True)

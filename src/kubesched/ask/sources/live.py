@@ -81,7 +81,7 @@ async def configuration_of_scheduler(client: Client) -> FoundConfiguration:
             names = [pod.metadata.name for pod in _pods.decode(body).items or () if pod.status.phase == "Running"]
         except (ApiStatusError, msgspec.DecodeError) as error:
             if isinstance(error, ApiStatusError) and error.code == 401:
-                raise  # then there will be no answer to anything
+                raise  # every other request would be refused, too
             return FoundConfiguration("", f"the pods of {SCHEDULER_NAMESPACE} cannot be read: {error}")
         for name in names:
             pod = PODS.path_of(
@@ -94,7 +94,7 @@ async def configuration_of_scheduler(client: Client) -> FoundConfiguration:
             except (KubeError, msgspec.DecodeError) as error:
                 refusals.append(f"/configz of {SCHEDULER_NAMESPACE}/{name} cannot be read: {error}")
                 if isinstance(error, AnswerTimeoutError):
-                    return FoundConfiguration("", refusals[-1])  # whoever waits for an answer waits once
+                    return FoundConfiguration("", refusals[-1])  # the next scheduler would cost as long again
     return await _of_server(client, refusals[0] if refusals else f"{SCHEDULER_NAMESPACE} has no pod of a scheduler")
 
 

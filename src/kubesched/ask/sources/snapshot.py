@@ -98,7 +98,7 @@ def open_snapshot(file: str) -> Snapshot | None:
         with open(file, "rb") as stream:
             beginning = stream.read(_LOOKED_AT)
     except (OSError, ValueError):
-        return None  # who reads it as a manifest finds out why
+        return None  # reading it as a manifest says what is wrong
     is_compressed = beginning.startswith(_MAGIC)
     try:
         if is_compressed:

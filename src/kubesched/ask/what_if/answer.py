@@ -26,7 +26,7 @@ class ClusterOutcome:
     """A cluster once all that can happen has happened."""
 
     objects: tuple[KubeObject, ...]
-    """As it was given."""
+    """The cluster before the simulation."""
     report: SimulationReport
     pods: dict[str, tuple[Pod, str]]
     """All that are there at the end, with the reasons of those that wait, each by the name of the one it came from."""
@@ -139,7 +139,7 @@ class GroupOutcome:
 
     group: str
     needed: int
-    """So many of its pods must have nodes for it to be worth running."""
+    """`minCount`: with fewer pods on nodes the group does not run."""
     pods: int
     """How many it has afterwards."""
     before: int
@@ -219,7 +219,7 @@ def difference(
     seed: int = 0,
     upgrade: Upgraded | None = None,
 ) -> WhatIfAnswer:
-    """What is different afterwards. Daemons come and go with their nodes: only those that wait are told of."""
+    """What is different afterwards. Daemons come and go with their nodes: only pending ones are listed."""
     moved: list[Moved] = []
     placed: list[Moved] = []
     waiting: list[PodLeftWaiting] = []
