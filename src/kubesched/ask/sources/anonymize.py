@@ -230,13 +230,13 @@ class Anonymizer:
                 pseudonyms.numbered((obj.name,))
                 for template in obj.spec.volume_claim_templates:
                     pseudonyms.numbered((template.name, obj.name))
-        self.other(obj)
+        self.anonymized(obj)
 
     def settle(self) -> None:
         self._pseudonyms.settle()
 
-    def other(self, record: R) -> R:
-        """The same record in other pseudonyms."""
+    def anonymized(self, record: R) -> R:
+        """The record under pseudonyms; before `settle`, as it is: its names are noted."""
         if getattr(record, "operator", "") in _GREATER_OR_LESS:
             self._pseudonyms.compared(record.key)  # type: ignore[attr-defined]
         for field in _SELECTING:
@@ -250,13 +250,13 @@ class Anonymizer:
                     changed[field] = new
         return msgspec.structs.replace(record, **changed) if changed else record
 
-    def object(self, obj: KubeObject) -> KubeObject:
+    def anonymized_object(self, obj: KubeObject) -> KubeObject:
         """The same for an object with a name. That of a CSIDriver stays: all volumes of the driver have it."""
-        other = self.other(obj)
+        record = self.anonymized(obj)
         if isinstance(obj, CSIDriver):
-            metadata = msgspec.structs.replace(other.metadata, name=obj.name)
-            return msgspec.structs.replace(other, metadata=metadata)
-        return other
+            metadata = msgspec.structs.replace(record.metadata, name=obj.name)
+            return msgspec.structs.replace(record, metadata=metadata)
+        return record
 
     def original(self, word: str) -> str:
         """What a pseudonym stands for; itself if it stands for nothing."""
@@ -272,32 +272,32 @@ class Anonymizer:
 
     def _inside(self, value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(self.other(record) for record in value)
-        return self.other(value) if isinstance(value, Record) else value
+            return tuple(self.anonymized(record) for record in value)
+        return self.anonymized(value) if isinstance(value, Record) else value
 
 
 def anonymize_cluster(reading: ClusterReading, anonymizer: Anonymizer | None = None) -> ClusterReading:
     """The same cluster under other names. Custom resources are left out: what is in them, only their plugins know."""
-    with_names = anonymizer or Anonymizer()
+    anonymizer = anonymizer or Anonymizer()
     settings = _settings(reading.configuration, reading.server_version)
     for obj in reading.records():
         if not isinstance(obj, CustomObject):
-            with_names.note(obj)
+            anonymizer.note(obj)
     for profile in settings.profiles if settings else ():
-        _other_profile(profile, with_names)
-    with_names.settle()
+        _anonymized_profile(profile, anonymizer)
+    anonymizer.settle()
     objects = {
-        kind: tuple(map(with_names.object, records))
+        kind: tuple(map(anonymizer.anonymized_object, records))
         for kind, records in reading.objects.items()
         if not records or not isinstance(records[0], CustomObject)
     }
     was_found = bool(reading.configuration.text)
     configuration = FoundConfiguration("", "what was found could not be anonymized" if was_found else "none was found")
     if settings is not None:
-        profiles = tuple(_other_profile(profile, with_names) for profile in settings.profiles)
+        profiles = tuple(_anonymized_profile(profile, anonymizer) for profile in settings.profiles)
         plain = config.to_plain(msgspec.structs.replace(settings, profiles=profiles, extenders=()))
-        settings_shown = {key: plain[key] for key in _KEPT_SETTINGS if key in plain}
-        configuration = FoundConfiguration(msgspec.json.encode(settings_shown).decode(), "the scheduler's /configz")
+        kept = {key: plain[key] for key in _KEPT_SETTINGS if key in plain}
+        configuration = FoundConfiguration(msgspec.json.encode(kept).decode(), "the scheduler's /configz")
     return dataclasses.replace(reading, objects=objects, configuration=configuration)
 
 
@@ -313,9 +313,9 @@ def _settings(configuration: FoundConfiguration, version: str) -> config.Schedul
         return None
 
 
-def _other_profile(profile: ProfileConfig, anonymizer: Anonymizer) -> ProfileConfig:
+def _anonymized_profile(profile: ProfileConfig, anonymizer: Anonymizer) -> ProfileConfig:
     """Arguments of plugins that are not kube-scheduler's are left out: only their authors know what is in them."""
     arguments = {
-        name: anonymizer.other(args) for name, args in profile.plugin_config.items() if isinstance(args, Record)
+        name: anonymizer.anonymized(args) for name, args in profile.plugin_config.items() if isinstance(args, Record)
     }
     return msgspec.structs.replace(profile, plugin_config=arguments)
