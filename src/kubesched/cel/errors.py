@@ -55,6 +55,14 @@ class Issue(NamedTuple):
     message: str
 
 
+class IssueError(Exception):
+    """An issue at which parsing ends, or a call of a macro with arguments that it does not take."""
+
+    def __init__(self, offset: int, message: str) -> None:
+        super().__init__(message)
+        self.issue = Issue(offset, message)
+
+
 def describe_issues(text: str, issues: Iterable[Issue]) -> str:
     """All issues in order of their place, each with the line it is about and a mark under the place."""
     ordered = sorted(issues, key=lambda issue: issue.offset)

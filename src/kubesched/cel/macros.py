@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.cel.errors import Issue
+from kubesched.cel.errors import IssueError
 from kubesched.cel.syntax import Bind, Call, Fold, FoldKind, Ident, Literal, Select, SyntaxNode
 
 _ACCUMULATORS = ("__result__", "@result")
@@ -17,14 +17,6 @@ _TRANSFORMS = {
     "transformMap": FoldKind.TRANSFORM_MAP,
     "transformMapEntry": FoldKind.TRANSFORM_MAP_ENTRY,
 }
-
-
-class MacroError(Exception):
-    """A call of a macro with arguments that it does not take."""
-
-    def __init__(self, offset: int, message: str) -> None:
-        super().__init__(message)
-        self.issue = Issue(offset, message)
 
 
 def expand(offset: int, function: str, target: SyntaxNode | None, args: tuple[SyntaxNode, ...]) -> SyntaxNode | None:
@@ -60,19 +52,19 @@ def expand(offset: int, function: str, target: SyntaxNode | None, args: tuple[Sy
 def _has(offset: int, arg: SyntaxNode) -> SyntaxNode:
     if isinstance(arg, Select) and not arg.test_only and not arg.optional:
         return Select(offset, arg.operand, arg.field, test_only=True, field_offset=arg.field_offset)
-    raise MacroError(arg.offset, "invalid argument to has() macro")
+    raise IssueError(arg.offset, "invalid argument to has() macro")
 
 
 def _name(node: SyntaxNode, otherwise: str) -> str:
     if not isinstance(node, Ident):
-        raise MacroError(node.offset, otherwise)
+        raise IssueError(node.offset, otherwise)
     return node.name
 
 
 def _variable(node: SyntaxNode, otherwise: str) -> str:
     name = _name(node, otherwise)
     if name in _ACCUMULATORS:
-        raise MacroError(node.offset, "iteration variable overwrites accumulator variable")
+        raise IssueError(node.offset, "iteration variable overwrites accumulator variable")
     return name
 
 
@@ -80,14 +72,14 @@ def _two_variables(args: tuple[SyntaxNode, ...]) -> tuple[str, str]:
     first = _variable(args[0], "argument must be a simple name")
     second = _variable(args[1], "argument must be a simple name")
     if first == second:
-        raise MacroError(args[1].offset, f"duplicate variable name: {first}")
+        raise IssueError(args[1].offset, f"duplicate variable name: {first}")
     return first, second
 
 
 def _sort_by(offset: int, target: SyntaxNode, args: tuple[SyntaxNode, ...]) -> SyntaxNode:
     if isinstance(target, Literal):
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-        raise MacroError(target.offset, message)
+        raise IssueError(target.offset, message)
     variable = _variable(args[0], "argument is not an identifier")
     elements = Ident(offset, "@__sortBy_input__")
     keys = Fold(offset, FoldKind.MAP, elements, (variable,), None, args[1])

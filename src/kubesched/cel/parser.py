@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kubesched.cel.errors import Issue
-from kubesched.cel.macros import MacroError, expand
+from kubesched.cel.errors import Issue, IssueError
+from kubesched.cel.macros import expand
 from kubesched.cel.syntax import (
     Call,
     Ident,
@@ -41,21 +41,13 @@ _RELATIONS = ("<", "<=", ">=", ">", "==", "!=", "in")
 _FUNCTION_OF = {op: f"_{op}_" for op in (*_RELATIONS, "+", "-", "*", "/", "%")} | {"in": "@in"}
 
 
-class SyntaxIssueError(Exception):
-    """Parsing cannot go on; carries the issue."""
-
-    def __init__(self, issue: Issue) -> None:
-        super().__init__(issue.message)
-        self.issue = issue
-
-
 def parse(text: str) -> tuple[SyntaxNode | None, list[Issue]]:
     """The tree of an expression, or what is wrong with the text."""
     tokens, issues = tokenize(text)
     parser = _Parser(tokens)
     try:
         tree = parser.start()
-    except SyntaxIssueError as error:
+    except IssueError as error:
         issue = error.issue if text else Issue(-1, error.issue.message)
         return None, [*issues, *parser.issues, issue]
     if _depth_of(tree) > _DEEPEST_TREE:
@@ -102,7 +94,7 @@ class _Parser:
             raise self._unexpected(kinds)
         return token
 
-    def _unexpected(self, expected: tuple[str, ...]) -> SyntaxIssueError:
+    def _unexpected(self, expected: tuple[str, ...]) -> IssueError:
         """The generated parser's words: it tells a word too many from a wrong one, and from a missing bracket."""
         token = self._next
         after = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
@@ -113,15 +105,15 @@ class _Parser:
         verb = "extraneous" if token.kind != END and after.kind in expected else "mismatched"
         return self._syntax_issue(f"{verb} input '{token.shown}' expecting {shown}")
 
-    def _syntax_issue(self, message: str) -> SyntaxIssueError:
-        return SyntaxIssueError(Issue(self._next.offset, f"Syntax error: {message}"))
+    def _syntax_issue(self, message: str) -> IssueError:
+        return IssueError(self._next.offset, f"Syntax error: {message}")
 
     # -- the grammar, from the loosest binding to the tightest ----------------------------------------------------
 
     def _expression(self) -> SyntaxNode:
         self._depth += 1
         if self._depth > _DEEPEST_NESTING:
-            raise SyntaxIssueError(Issue(self._next.offset, _TOO_DEEP))
+            raise IssueError(self._next.offset, _TOO_DEEP)
         condition = self._chain("||", "_||_", lambda: self._chain("&&", "_&&_", self._relation))
         if question := self._take("?"):
             then = self._chain("||", "_||_", lambda: self._chain("&&", "_&&_", self._relation))
@@ -180,7 +172,7 @@ class _Parser:
             return self._call(opening, name.text, operand, self._arguments())
         return Select(dot.offset, operand, name.text, optional=optional, field_offset=name.offset)
 
-    def _no_member_name(self, *, optional: bool) -> SyntaxIssueError:
+    def _no_member_name(self, *, optional: bool) -> IssueError:
         token = self._next
         if optional:
             return self._unexpected(("IDENTIFIER", "ESC_IDENTIFIER"))
@@ -210,7 +202,7 @@ class _Parser:
     ) -> SyntaxNode:
         try:
             return expand(opening.offset, function, target, args) or Call(opening.offset, function, target, args)
-        except MacroError as error:
+        except IssueError as error:
             self.issues.append(error.issue)
             return Literal(opening.offset, None)
 

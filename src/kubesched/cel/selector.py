@@ -63,9 +63,6 @@ class CompiledSelector:
         self._run = compiler.build(tree).run
         self._after_device: list[Value] = [None] * (compiler.slots - 1)
 
-    def __repr__(self) -> str:
-        return f"Selector({self.expression!r})"
-
     def matches(self, device: CelDevice, interrupt: Interrupt | None = None) -> bool:
         """Whether the expression is true for the device. Raises EvaluationError.
 
@@ -90,21 +87,17 @@ class CompiledSelector:
     def metered(self) -> MeteredSelector:
         """The same selector, always counting."""
         if self._metered is None:
-            self._metered = MeteredSelector(self.expression, *_check(self.expression, self._with_lists))
+            self._metered = MeteredSelector(*_check(self.expression, self._with_lists))
         return self._metered
 
 
 class MeteredSelector:
     """A compiled expression that counts what each evaluation costs, and stops it at the limit."""
 
-    def __init__(self, expression: str, tree: SyntaxNode, checked: CheckedAst) -> None:
-        self.expression = expression
+    def __init__(self, tree: SyntaxNode, checked: CheckedAst) -> None:
         compiler = MeteringCompiler(checked)
         self._run = compiler.build(tree).run
         self._locals: list[Value] = [None] * (compiler.slots - FIRST_LOCAL)
-
-    def __repr__(self) -> str:
-        return f"MeteredSelector({self.expression!r})"
 
     def matches(self, device: CelDevice, meter: CostMeter | None = None) -> bool:
         """Whether the expression is true for the device. Raises EvaluationError, also beyond the cost limit.
