@@ -298,7 +298,7 @@ class _Replay:
         names = self.state.nodes.names
         if len(run.potential):
             entry["potential"] = sorted(names[row] for row in run.potential)
-        if run.found:
+        if run.has_candidates:
             entry["candidates"] = {names[c.row]: _candidate(c.victims, c.violations) for c in run.candidates()}
             assert isinstance(details, PreemptionDetails)
             entry["best"] = [names[row] for row in details.best]

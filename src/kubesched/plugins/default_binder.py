@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.api.pod import Pod
 from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.plugin import BindPlugin, PluginContext
+from kubesched.framework.plugin import BindPlugin
 from kubesched.framework.status import Status, error
 
 PAUSES = (0.01, 0.05, 0.25)
@@ -17,12 +17,9 @@ class DefaultBinder(BindPlugin):
 
     name = "DefaultBinder"
 
-    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
-        super().__init__(args, context)
-        self._pauses = PAUSES if self.context.features.release.bindings_retried else ()
-
     async def bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        for pause in (*self._pauses, None):
+        pauses = PAUSES if self.context.features.release.bindings_retried else ()
+        for pause in (*pauses, None):
             try:
                 await self.context.client.bind(pod, node_name)
             except ClientError as failure:

@@ -9,7 +9,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import PluginContext, ScorePlugin
+from kubesched.framework.plugin import ScorePlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.columns import Int64
@@ -24,10 +24,6 @@ class ImageLocality(ScorePlugin):
 
     name = "ImageLocality"
     score_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
-
-    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
-        super().__init__(args, context)
-        self._counts_volumes = self.context.features.release.image_volumes_counted
 
     def sign(self, cycle: Cycle) -> Hashable:
         # How widespread an image is depends on all nodes, so any change of images or of their number asks anew.
@@ -47,7 +43,8 @@ class ImageLocality(ScorePlugin):
                 has_image = True
         if not has_image:
             return 0
-        ceiling = _MAX_CONTAINER_THRESHOLD * (containers + volumes * self._counts_volumes)
+        counted = containers + volumes * self.context.features.release.image_volumes_counted
+        ceiling = _MAX_CONTAINER_THRESHOLD * counted
         present = np.clip(nodes.take(present), _MIN_THRESHOLD, ceiling)
         return MAX_NODE_SCORE * (present - _MIN_THRESHOLD) // (ceiling - _MIN_THRESHOLD)
 

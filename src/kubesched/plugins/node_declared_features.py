@@ -11,7 +11,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unresolvable
 from kubesched.plugins.shared.hinting import queue_if, waits_for, waits_for_pods
@@ -35,12 +35,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     pre_filter_reads = Reads(PodFields.SPEC, Scope.NOTHING)
     filter_reads = Reads(PodFields.SPEC, Scope.NODE_OBJECT)
 
-    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
-        super().__init__(args, context)
-        self._enabled = self.context.features.declared_features
-
     def events_to_register(self) -> tuple[Interest, ...]:
-        if not self._enabled:
+        if not self.context.features.declared_features:
             return ()
         return (
             waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _after_node),
@@ -48,7 +44,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         )
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        if not self._enabled:
+        if not self.context.features.declared_features:
             return SKIP
         required = cycle.shared_facts.derived(required_features, cycle.pod)
         if not required:

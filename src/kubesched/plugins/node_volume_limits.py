@@ -11,7 +11,7 @@ from kubesched.framework.client import SchedulerMode
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import SKIP, Status, unschedulable
 from kubesched.plugins.shared.attached_volumes import AttachedVolumes
@@ -39,10 +39,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     pre_filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES, Scope.NOTHING)
     filter_reads = Reads(PodFields.SPEC | PodFields.CLAIM_NAMES | PodFields.NAMESPACE, Scope.CLUSTER)
 
-    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
-        super().__init__(args, context)
-        self._drivers_may_be_missing = self.context.features.missing_volume_drivers
-
     def events_to_register(self) -> tuple[Interest, ...]:
         is_batched = self.context.handle.mode is SchedulerMode.BATCHED
         return (
@@ -64,7 +60,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         except VolumeFaultError as fault:
             return self._reject_for(fault, cycle, nodes)
         ids = self.reject(self._over_limit(volumes, nodes), TOO_MANY)
-        if self._drivers_may_be_missing:
+        if self.context.features.missing_volume_drivers:
             self._reject_without_drivers(ids, volumes, cycle, nodes)
         return ids
 

@@ -98,13 +98,13 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return None
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
-        self._claims(cycle).count(pod.pod, 1)
+        cycle.read(_CLAIMS).count(pod.pod, 1)
 
     def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
-        self._claims(cycle).count(pod.pod, -1)
+        cycle.read(_CLAIMS).count(pod.pod, -1)
 
     def sign(self, cycle: Cycle) -> Hashable:
-        return disks_of(cycle.pod, cycle.facts), self._claims(cycle).users > 0
+        return disks_of(cycle.pod, cycle.facts), cycle.read(_CLAIMS).users > 0
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         disks = disks_of(cycle.pod, cycle.facts)
@@ -113,19 +113,16 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             for i in range(len(nodes)):
                 collides[i] = any(_collide(disks, disks_of(p.pod, p.facts)) for p in nodes.pods(i))
         ids = self.reject(collides, DISK_TAKEN)
-        if self._claims(cycle).users > 0:
+        if cycle.read(_CLAIMS).users > 0:
             ids[~collides] = self.rejections.id_of(CLAIM_IN_USE)
         return ids
 
     def depends_on_pod(self, cycle: Cycle, pod: PlacedPod) -> bool:
-        is_same_claim = not self._claims(cycle).names.isdisjoint(claim_names(pod.pod))
+        is_same_claim = not cycle.read(_CLAIMS).names.isdisjoint(claim_names(pod.pod))
         return is_same_claim or _collide(disks_of(cycle.pod, cycle.facts), disks_of(pod.pod, pod.facts))
 
     def depends_on_pods(self, cycle: Cycle) -> bool:
-        return bool(self._claims(cycle).names or disks_of(cycle.pod, cycle.facts))
-
-    def _claims(self, cycle: Cycle) -> SingleUseClaims:
-        return cycle.read(_CLAIMS)
+        return bool(cycle.read(_CLAIMS).names or disks_of(cycle.pod, cycle.facts))
 
 
 def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
@@ -122,7 +123,8 @@ def _node_affinities(pod: Pod) -> Iterator[RemedyProposal]:
     all_conditions = [condition for term in terms for condition in (*term.match_expressions, *term.match_fields)]
     if len(terms) == len(all_conditions) == 1:
         text = f"Do without the node affinity {requirement_text(all_conditions[0])}"
-    yield propose_spec(pod, RemedyKind.DROP_NODE_AFFINITY, text, _without_node_affinity, size=1.0, about=about)
+    drop_affinity = partial(_with_node_selector, selector=None)
+    yield propose_spec(pod, RemedyKind.DROP_NODE_AFFINITY, text, drop_affinity, size=1.0, about=about)
 
 
 def requirement_text(requirement: NodeSelectorRequirement) -> str:
@@ -157,10 +159,6 @@ def _without_condition(i: int, condition: NodeSelectorRequirement) -> SpecEdit:
         return _with_node_selector(spec, replace(selector, node_selector_terms=terms))
 
     return edit
-
-
-def _without_node_affinity(spec: PodSpec) -> PodSpec:
-    return _with_node_selector(spec, None)
 
 
 def _with_node_selector(spec: PodSpec, selector: NodeSelector | None) -> PodSpec:

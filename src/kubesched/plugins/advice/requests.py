@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
@@ -104,17 +105,17 @@ def _request_less_of_several(cycle: Cycle, only_here: Nodes, distances: Float) -
     yield RemedyProposal(kind, text, edits, float(len(less)), "requests")
 
 
+@dataclass(frozen=True)
 class _RequestLess:
     """Requests of a resource, from nothing up to what the pod requests."""
 
-    def __init__(self, pod: Pod, resource: str, requested: int, state: ClusterState) -> None:
-        self._pod = pod
-        self._resource = resource
-        self._requested = requested
-        self._state = state
+    pod: Pod
+    resource: str
+    requested: int
+    state: ClusterState
 
     def proposal(self, amount: int) -> RemedyProposal:
-        resource, requested, edits = self._resource, self._requested, (self.edit(amount),)
+        resource, requested, edits = self.resource, self.requested, (self.edit(amount),)
         about, tune = f"requests {resource}", self._tune
         if amount == 0:
             return RemedyProposal(RemedyKind.REQUEST_NONE, f"Request no {resource}", edits, 1.0, about, tune)
@@ -125,19 +126,19 @@ class _RequestLess:
 
     def edit(self, amount: int) -> ObjectEdit:
         """The pod, requesting no more than that."""
-        pod_level = self._state.features.pod_level_resources
+        pod_level = self.state.features.pod_level_resources
 
         def make(current: Pod) -> Pod:
-            reduced = with_request(current, self._resource, amount, pod_level=pod_level)
+            reduced = with_request(current, self.resource, amount, pod_level=pod_level)
             assert reduced is not None, "a proposal is made only if the containers can request less"
             return reduced
 
-        return ObjectEdit(self._pod, make)
+        return ObjectEdit(self.pod, make)
 
     def _tune(self, helps: Callable[[RemedyProposal], bool]) -> RemedyProposal:
         """The most that can be requested: what some node has left, unless nominated pods have a say as well."""
-        table = self._state.nodes
-        column = table.resources.get(self._resource)
+        table = self.state.nodes
+        column = table.resources.get(self.resource)
         if column is None:
             return self.proposal(0)
 
@@ -145,12 +146,12 @@ class _RequestLess:
             return not helps(self.proposal(amount))
 
         amounts_left = (table.allocatable[column] - table.requested[column])[: table.size][table.live[: table.size]]
-        free = [0, *np.unique(amounts_left[(amounts_left > 0) & (amounts_left < self._requested)]).tolist()]
+        free = [0, *np.unique(amounts_left[(amounts_left > 0) & (amounts_left < self.requested)]).tolist()]
         most = free[bisect_left(free, True, lo=1, key=is_too_much) - 1]
         # With nominated pods, and on nodes that are yet to come, other amounts may be the limit.
         if not most or not is_too_much(most + 1):
-            most += bisect_left(range(most + 1, self._requested), True, key=is_too_much)
-        return self.proposal(most - most % _unit_of(self._resource, most))
+            most += bisect_left(range(most + 1, self.requested), True, key=is_too_much)
+        return self.proposal(most - most % _unit_of(self.resource, most))
 
 
 # -- pods that request less -------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class DryRun:
         """Candidates that were worked on all at once."""
 
     @property
-    def found(self) -> bool:
+    def has_candidates(self) -> bool:
         """Whether there is any candidate."""
         return bool(self.singles) or (self.many is not None and len(self.many.rows) > 0)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.pod_groups import PodGroup, group_key
@@ -54,78 +55,67 @@ class Evicting:
         return last_victim is None or (placed is not None and not placed.pod.is_terminating)
 
 
+@dataclass(frozen=True, eq=False)
 class Eviction:
     """The `Preemption` of one pod. Without AsyncPreemption it is over before the pod goes back to the queue."""
 
-    def __init__(
-        self,
-        plugin: str,
-        preemptor: Pod,
-        state: ClusterState,
-        node_name: str,
-        victims: list[Pod],
-        evicting: Evicting,
-        context: PluginContext,
-    ) -> None:
-        self._plugin = plugin
-        self._preemptor = preemptor
-        self._state = state
-        self._node_name = node_name
-        self._victims = victims
-        self._evicting = evicting
-        self._context = context
-        self._client = context.client
-        self._held_back = self._key()
+    plugin: str
+    preemptor: Pod
+    state: ClusterState
+    node_name: str
+    victims: list[Pod]
+    evicting: Evicting
+    context: PluginContext
 
     def refusal(self) -> str:
         """The fuse, which kube-scheduler does not have."""
-        if self._context.handle.mode is SchedulerMode.PARITY:
+        if self.context.handle.mode is SchedulerMode.PARITY:
             return ""
-        fuse = self._state.companion(EvictionFuse)
-        if not fuse.is_blown(self._party(), self._identities(), self._context.now()):
+        fuse = self.state.companion(EvictionFuse)
+        if not fuse.is_blown(self._party(), self._identities(), self.context.now()):
             return ""
-        self._context.handle.count(_REFUSED, "in vain")
+        self.context.handle.count(_REFUSED, "in vain")
         return f"preemption: refused after {MOST_IN_VAIN} in vain for the same pod, owner or group"
 
     def hold_back(self) -> None:
-        self._hold_back_for(self._victims[0] if len(self._victims) == 1 else None)
+        self._hold_back_for(self.victims[0] if len(self.victims) == 1 else None)
 
     def _hold_back_for(self, last_victim: Pod | None) -> None:
-        self._evicting.begin(self._held_back, self._preemptor.key, last_victim)
+        self.evicting.begin(self._key(), self.preemptor.key, last_victim)
 
     async def carry_out(self) -> Status | None:
         try:
-            await (self._evict_in_background() if self._context.features.async_preemption else self._evict_all())
+            await (self._evict_in_background() if self.context.features.async_preemption else self._evict_all())
         except ClientError as failure:
             return error(f"preemption: {failure}")
-        fuse = self._state.companion(EvictionFuse)
-        fuse.note(self._party(), self._identities(), self._victims, self._context.now())
+        fuse = self.state.companion(EvictionFuse)
+        fuse.note(self._party(), self._identities(), self.victims, self.context.now())
         return None
 
     async def _evict_all(self) -> None:
-        await self._context.handle.for_each(self._victims, self._evict)
+        await self.context.handle.for_each(self.victims, self._evict)
         await self._clear_nominations()
 
     async def _evict_in_background(self) -> None:
         """All victims but the last go first; when the last is on its way, events may wake the preemptor."""
-        *others, last = self._victims
+        *others, last = self.victims
         left_by_itself, failed = False, True
         try:
             not_cleared = await self._clear_nominations()
-            await self._context.handle.for_each(others, self._evict)
+            await self.context.handle.for_each(others, self._evict)
             self._hold_back_for(last)
-            left_by_itself = self._state.placed(last) is None
+            left_by_itself = self.state.placed(last) is None
             await self._evict(last)
             await self._wait_until_leaving(last)
             failed = bool(not_cleared)
         finally:
-            self._evicting.end(self._held_back)
-            is_waiting = self._context.handle.open_gate(self._preemptor, self._plugin)
+            self.evicting.end(self._key())
+            is_waiting = self.context.handle.open_gate(self.preemptor, self.plugin)
             # The watch showed that a pod had left by itself while the preemptor was held back. The departure of others
             # is yet to come, or was shown then too.
-            is_stuck = left_by_itself and is_waiting and not any(self._state.placed(victim) for victim in others)
+            is_stuck = left_by_itself and is_waiting and not any(self.state.placed(victim) for victim in others)
             if failed or is_stuck:
-                self._context.handle.activate(self._preemptor)
+                self.context.handle.activate(self.preemptor)
         if not_cleared:
             raise not_cleared[0]
 
@@ -133,51 +123,51 @@ class Eviction:
         """Wait until the watch shows the victim leaving: before, the cache has it, and an attempt would fail."""
 
         def is_met() -> bool:
-            placed = self._state.placed(victim)
+            placed = self.state.placed(victim)
             return placed is None or placed.assumed or placed.pod.is_terminating
 
         awaited: Awaited = (Pod, victim.key)
-        await self._client.wait(self._preemptor, is_met, objects=lambda: (awaited,), within=_SHOWN_WITHIN)
+        await self.context.client.wait(self.preemptor, is_met, objects=lambda: (awaited,), within=_SHOWN_WITHIN)
 
     async def _clear_nominations(self) -> list[ClientError]:
         """Take the node from lesser pods that are nominated for it. What failed; the victims go all the same."""
         failures = []
         for pod in self._nominated():
-            if pod.priority < self._preemptor.priority and pod.status.nominated_node_name:
+            if pod.priority < self.preemptor.priority and pod.status.nominated_node_name:
                 try:
-                    await self._client.patch_pod_status(pod, condition=None, nominated_node_name="")
+                    await self.context.client.patch_pod_status(pod, condition=None, nominated_node_name="")
                 except ClientError as failure:
                     failures.append(failure)
         return failures
 
     def _nominated(self) -> list[Pod]:
-        return self._state.nominated.on_node(self._node_name)
+        return self.state.nominated.on_node(self.node_name)
 
     def _party(self) -> str:
-        return party_of(self._preemptor)
+        return party_of(self.preemptor)
 
     def _identities(self) -> Collection[str]:
-        return (self._preemptor.identity,)
+        return (self.preemptor.identity,)
 
     def _key(self) -> str:
-        return self._preemptor.identity
+        return self.preemptor.identity
 
     def _kind_and_uid(self) -> tuple[str, str]:
         """What the preemptor is, and its uid."""
-        return "pod", self._preemptor.uid
+        return "pod", self.preemptor.uid
 
     async def _evict(self, victim: Pod) -> None:
         kind, uid = self._kind_and_uid()
-        note = f"Preempted by {kind} {uid} on node {self._node_name}"
+        note = f"Preempted by {kind} {uid} on node {self.node_name}"
         if self._is_stopped(victim):  # never got as far as the API server
             self._record(victim, f"{note} (in kube-scheduler memory).")
             return
-        message = f"{self._preemptor.spec.scheduler_name}: preempting to accommodate a higher priority {kind}"
+        message = f"{self.preemptor.spec.scheduler_name}: preempting to accommodate a higher priority {kind}"
         condition = PodCondition(
             type="DisruptionTarget", status="True", reason="PreemptionByScheduler", message=message
         )
         try:
-            await self._client.evict(victim, condition)
+            await self.context.client.evict(victim, condition)
         except ClientError as failure:
             if failure.is_not_found:
                 return  # gone already, which is all that was wanted
@@ -186,49 +176,38 @@ class Eviction:
 
     def _is_stopped(self, victim: Pod) -> bool:
         """Whether a pod that is not bound yet could be kept from it, so that it need not be deleted."""
-        waiting = self._context.waiting.get(victim)
+        waiting = self.context.waiting.get(victim)
         if waiting is not None:
-            return waiting.preempt(self._plugin, "preempted")
-        return self._context.handle.stop_binding(victim, f"preempted by {self._plugin}")
+            return waiting.preempt(self.plugin, "preempted")
+        return self.context.handle.stop_binding(victim, f"preempted by {self.plugin}")
 
     def _record(self, victim: Pod, note: str) -> None:
-        self._client.record_event(
-            victim, related=self._preemptor, type="Normal", reason="Preempted", action="Preempting", note=note
+        self.context.client.record_event(
+            victim, related=self.preemptor, type="Normal", reason="Preempted", action="Preempting", note=note
         )
 
 
+@dataclass(frozen=True, eq=False)
 class GroupEviction(Eviction):
     """The `Preemption` of a whole group, on as many nodes as it takes. The first of its pods stands for the group."""
 
-    def __init__(
-        self,
-        plugin: str,
-        group: PodGroup,
-        preemptors: Sequence[Pod],
-        state: ClusterState,
-        nodes: Iterable[str],
-        victims: list[Pod],
-        evicting: Evicting,
-        context: PluginContext,
-    ) -> None:
-        self._group = group
-        self._preemptors = preemptors
-        self._nodes = frozenset(nodes)
-        super().__init__(plugin, preemptors[0], state, "cluster", victims, evicting, context)
+    group: PodGroup
+    preemptors: Sequence[Pod]
+    node_names: frozenset[str]
 
     def _nominated(self) -> list[Pod]:
-        own = group_key(self._preemptor)
-        on_nodes = (pod for name in sorted(self._nodes) for pod in self._state.nominated.on_node(name))
+        own = group_key(self.preemptor)
+        on_nodes = (pod for name in sorted(self.node_names) for pod in self.state.nominated.on_node(name))
         return [pod for pod in on_nodes if group_key(pod) != own]
 
     def _party(self) -> str:
         return self._key()
 
     def _identities(self) -> Collection[str]:
-        return [pod.identity for pod in self._preemptors]
+        return [pod.identity for pod in self.preemptors]
 
     def _key(self) -> str:
-        return f"podgroup/{self._group.key}"
+        return f"podgroup/{self.group.key}"
 
     def _kind_and_uid(self) -> tuple[str, str]:
-        return "podgroup", self._group.metadata.uid
+        return "podgroup", self.group.metadata.uid

@@ -99,7 +99,7 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
             return PostFilterResult(details=details), unschedulable(f"preemption: {ineligible}")
         potential = diagnosis.rows_rejected_as(Code.UNSCHEDULABLE)
         run = dry_run(cycle, what_if, potential, enough=self._enough(len(potential)), start=self._next_start)
-        if not run.found:
+        if not run.has_candidates:
             self._next_start += run.tried_singly
             return self._hopeless(run, diagnosis.node_count)
         try:
@@ -107,7 +107,7 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         except ExtenderError as failure:
             return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {failure}")
         self._next_start += run.tried_singly  # once in an attempt, even if it waited for extenders
-        if not run.found:
+        if not run.has_candidates:
             return PostFilterResult(details=PreemptionDetails(run=run)), NO_CANDIDATE
         names = cycle.state.nodes.names
         best = sorted(run.best_rows(), key=names.__getitem__)
@@ -138,8 +138,8 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         names = state.nodes.names
         nominations = {pod.identity: names[row] for pod, row in room.assignments}
         leaving = [victim.pod for victim in room.victims if not victim.pod.is_terminating]
-        nodes = nominations.values()
-        eviction = GroupEviction(self.name, group, pods, state, nodes, leaving, self._evicting, self.context)
+        whole_cluster = (self.name, pods[0], state, "cluster", leaving, self._evicting, self.context)
+        eviction = GroupEviction(*whole_cluster, group, pods, frozenset(nominations.values()))
         if leaving and (refusal := eviction.refusal()):
             return None, unschedulable(refusal)
         result = PostFilterResult("", room.victims, None, eviction) if leaving else None

@@ -281,9 +281,9 @@ class _Page:
 def _pools(inventory: Inventory) -> Iterator[str]:
     for pool in inventory.pools:
         if pool.is_incomplete:
-            yield f"pool {pool.driver}/{pool.name} is being updated: not all of its slices are there"
+            yield f"pool {pool.title} is being updated: not all of its slices are there"
         elif pool.fault:
-            yield f"pool {pool.driver}/{pool.name} is invalid: {pool.fault}"
+            yield f"pool {pool.title} is invalid: {pool.fault}"
 
 
 def _allocated(attempt: ClaimAttempt, row: int) -> Iterator[str]:

@@ -173,7 +173,7 @@ class DynamicResources(
     # -- nodes --------------------------------------------------------------------------------------------------------
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        attempt = self._attempt(cycle)
+        attempt = cycle.read(NOTES)
         if attempt.rejection_ids is None or len(attempt.rejection_ids) != cycle.state.nodes.size:
             attempt.rejection_ids = self._judge(attempt, cycle)
         return nodes.take(attempt.rejection_ids)
@@ -310,7 +310,7 @@ class DynamicResources(
 
     def allocations_on(self, cycle: Cycle, row: int) -> list[AllocationResult] | None:
         """What the claims that are to be allocated would get on a row; None if they cannot be."""
-        variant = self._attempt(cycle).variant_at(row)
+        variant = cycle.read(NOTES).variant_at(row)
         devices = None if variant.answer is None else variant.answer.outcomes[row].found
         if devices is None:
             return None
@@ -347,7 +347,7 @@ class DynamicResources(
         kube-scheduler announces it.
         """
         is_announced = self.context.handle.mode is SchedulerMode.PARITY
-        return is_announced or (self.waits_for_devices and self._attempt(cycle).must_wait)
+        return is_announced or (self.waits_for_devices and cycle.read(NOTES).must_wait)
 
     async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         """Write the claims of the pod, and wait for devices that take a while to be ready."""
@@ -371,9 +371,6 @@ class DynamicResources(
             return False
         attempt = cycle.find(NOTES)
         return attempt is not None and bool(attempt.claims or cycle.pod.spec.resource_claims)
-
-    def _attempt(self, cycle: Cycle) -> ClaimAttempt:
-        return cycle.read(NOTES)
 
     def _binding(self, cycle: Cycle, attempt: ClaimAttempt) -> ClaimBinding:
         return ClaimBinding(attempt, self._view(cycle).ledger, cycle.state.companion(JoinedConsumers), self.context)

@@ -77,8 +77,7 @@ class ClusterDevices:
         inventory = self.inventories.of(row)
         pool = device = device_name = ""
         if inventory.pools:
-            device_pool = inventory.pools[error.pool]
-            pool = f"{device_pool.driver}/{device_pool.name}"
+            pool = inventory.pools[error.pool].title
         if inventory.spots:
             device = "/".join(inventory.spots[error.spot].id)
             device_name = inventory.spots[error.spot].device.name

@@ -7,6 +7,7 @@ pools that are incomplete or are being replaced, with taints, or with no counter
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,16 +26,14 @@ from kubesched.state.columns import Int64
 _MOST_ANSWERS = 1 << 12
 
 
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class _Portion:
     """Devices of one slice that the same nodes can use. Compared by identity."""
 
-    __slots__ = ("__weakref__", "devices", "pool", "reach")
-
-    def __init__(self, pool: PoolId, reach: Reach, devices: tuple[tuple[str, DeviceKind], ...]) -> None:
-        self.pool = pool
-        self.reach = reach
-        self.devices = devices
-        """By name, of the kind that scoring takes them for."""
+    pool: PoolId
+    reach: Reach
+    devices: tuple[tuple[str, DeviceKind], ...]
+    """By name, of the kind that scoring takes them for."""
 
     @property
     def local_to(self) -> str:

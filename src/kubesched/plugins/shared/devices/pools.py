@@ -6,7 +6,8 @@ incomplete, one whose slices contradict each other is invalid; no device is take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -148,30 +149,23 @@ class Spot(NamedTuple):
         return len(terms) if len(terms) > 1 else 0
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class DevicePool:
     """A pool as seen from some nodes. Compared by identity."""
 
-    __slots__ = ("__weakref__", "counters", "driver", "elsewhere", "fault", "id", "is_incomplete", "name", "spots")
+    id: PoolId
+    spots: tuple[Spot, ...] = ()
+    counters: Mapping[CounterName, int] = field(default_factory=dict)
+    elsewhere: tuple[tuple[str, DeviceKind], ...] = ()
+    """Devices that only other nodes can use, but which draw from the same counters: names and kinds."""
+    is_incomplete: bool = False
+    fault: str = ""
+    """Why the pool is invalid; empty if it is not."""
 
-    def __init__(
-        self,
-        pool_id: PoolId,
-        spots: tuple[Spot, ...] = (),
-        counters: dict[CounterName, int] | None = None,
-        elsewhere: tuple[tuple[str, DeviceKind], ...] = (),
-        *,
-        is_incomplete: bool = False,
-        fault: str = "",
-    ) -> None:
-        self.id = pool_id
-        self.driver, self.name = pool_id
-        self.spots = spots
-        self.counters = counters or {}
-        self.elsewhere = elsewhere
-        """Devices that only other nodes can use, but which draw from the same counters: names and kinds."""
-        self.is_incomplete = is_incomplete
-        self.fault = fault
-        """Why the pool is invalid; empty if it is not."""
+    @property
+    def title(self) -> str:
+        """`driver/name`."""
+        return "/".join(self.id)
 
     @property
     def is_usable(self) -> bool:
@@ -187,7 +181,7 @@ class DevicePool:
         """Equal for pools in which every search ends in the same places, if their devices look alike to the demand."""
         spots = ((spot.is_reachable, spot.is_withheld, spot.alternative_nodes) for spot in self.spots)
         runs = tuple((like, sum(1 for _ in run)) for like, run in groupby(spots))
-        return self.driver, self.is_incomplete, bool(self.fault), runs, tuple(self.counters)
+        return self.id[0], self.is_incomplete, bool(self.fault), runs, tuple(self.counters)
 
 
 def newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
