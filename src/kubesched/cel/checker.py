@@ -78,7 +78,7 @@ DEVICE_VARIABLE: Mapping[str, CelType] = {"device": types.DEVICE}
 
 
 def check(tree: SyntaxNode, variables: Mapping[str, CelType], attribute: CelType) -> CheckedAst:
-    """Type-check a whole expression, whose variables have these types, and attributes of devices that one."""
+    """Type-check a whole expression: `variables` have the types of its variables, `attribute` is that of attributes."""
     checker = _Checker(variables, attribute)
     result = checker.check(tree)
     checked = checker.checked

@@ -39,7 +39,7 @@ class CostMeter:
         self.left = COST_LIMIT
         self._interrupt = interrupt
         self._next_look = 0 if interrupt is None else COST_LIMIT - _COST_BETWEEN_LOOKS
-        """Of what is left; when there is less, something is to be done."""
+        """The meter looks up when less than this is left."""
 
     def spend(self, cost: int) -> None:
         """Pay, or stop the evaluation."""

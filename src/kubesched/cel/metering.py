@@ -156,7 +156,7 @@ def _worst_fold(node: Fold, weights: dict[str, float]) -> tuple[float, float]:
 
 
 def _reads_device_map(node: SyntaxNode) -> bool:
-    """`device.attributes`, `device.attributes["domain"]` and the like: keys are short, and there are not many."""
+    """Whether the node is a map of the device, such as `device.attributes["domain"]`: its keys are short and few."""
     if isinstance(node, Index) and not node.optional:
         node = node.operand
     return isinstance(node, Select) and isinstance(node.operand, Ident) and node.operand.name == "device"

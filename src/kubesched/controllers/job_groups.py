@@ -1,4 +1,4 @@
-"""The Workload and the PodGroup that the Job controller makes for a Job, and who belongs to them."""
+"""The Workload and the PodGroup that the Job controller makes for a Job, and the pods that belong to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class JobGroups:
     """Finds or makes the Workload and the PodGroup of a Job, with the functions given here for reading and writing."""
 
     release: Release
-    """Whose Job controller it is."""
+    """The release whose Job controller this is."""
     workloads: Callable[[str, str], Sequence[Object]]
     """The Workloads of a namespace that are for somebody, as `controller_of` has it."""
     groups: Callable[[Object], Sequence[Object]]
@@ -200,7 +200,7 @@ def with_group(pod: Object, group: Object) -> Object:
 
 
 def controller_of(workload: Object) -> str:
-    """Whom a Workload is for: `batch/Job/work`; empty if it does not say."""
+    """The object that a Workload is for, such as `batch/Job/work`; empty if it names none."""
     reference = workload["spec"].get("controllerRef")
     return "/".join(reference.get(key, "") for key in ("apiGroup", "kind", "name")) if reference else ""
 
@@ -213,13 +213,13 @@ def workload_named_by(group: Object) -> str:
 
 
 def workload_name(job: Object) -> str:
-    """Kubernetes' own: the Job's name, cut if need be, and a hash of its uid, in the way Go prints it."""
+    """The name that Kubernetes gives: the Job's, cut if need be, and a hash of its uid as Go prints it."""
     hashed = _hash(f"(types.UID){job['metadata'].get('uid', '')}")
     return f"{job['metadata']['name'][: _LONGEST_NAME - len(hashed) - 1]}-{hashed}"
 
 
 def group_name(workload: str, template: str) -> str:
-    """Kubernetes' own: both names, of which each gets half of the room if there is too little, and a hash of them."""
+    """The name that Kubernetes gives: both names, each cut to half of the room if need be, and a hash of them."""
     hashed = _hash(workload + template)
     room = _LONGEST_NAME - len(hashed) - 2
     if len(workload) + len(template) > room:

@@ -87,7 +87,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return ids
 
     def _reject_without_drivers(self, ids: Int32, volumes: Set[AttachedVolume], cycle: Cycle, nodes: Nodes) -> None:
-        """Of several drivers that a node lacks, the first by name is reported."""
+        """Reject nodes that lack a driver; of several, the first by name is reported."""
         objects, csi_nodes = cycle.state.objects, cycle.state.companion(CSINodeColumns)
         unmigrated = {volume.driver for volume in volumes_wanted(cycle.pod, objects, migrating=False)}
         for driver in sorted({volume.driver for volume in volumes}, reverse=True):

@@ -211,7 +211,7 @@ def _settle_claim(claim: Object) -> None:
 
 
 def _with_restart_policy(spec: Object | None) -> Object:
-    """The spec of a Job, whose pods must not restart for ever: a sketch need not say so."""
+    """The spec of a Job with restartPolicy Never, which a sketch may leave out."""
     template = (spec or {}).get("template") or {}
     pod = {"restartPolicy": "Never", **(template.get("spec") or {})}
     return {**(spec or {}), "template": {**template, "spec": pod}}

@@ -78,7 +78,7 @@ class ClusterModel:
         self.pods: dict[str, Pod] = {}
         """All pods by `namespace/name`, in the order in which they were given."""
         self.templates: dict[str, ResourceClaimTemplate] = {}
-        """Those of claims for devices, by `namespace/name`."""
+        """ResourceClaimTemplates by `namespace/name`."""
         self.workloads: dict[tuple[type[KubeObject], str], PodWorkload] = {}
         """Workloads with their templates, by kind and `namespace/name`. The engine sees them as owners of pods."""
         self.observers: list[Callable[[Change[KubeObject]], None]] = []
@@ -223,7 +223,7 @@ class ClusterModel:
             self._pending_pod_changed(obj)
 
     def _pending_pod_changed(self, pod: Pod) -> None:
-        """It counts for its group, and on the node that it is nominated to, if it is ours to schedule."""
+        """The pod counts for its group, and on the node that it is nominated to, if a profile schedules it."""
         is_ours, node_name = self.engine.knows(pod.spec.scheduler_name), pod.status.nominated_node_name
         if is_ours:
             self.state.groups.seen(pod)

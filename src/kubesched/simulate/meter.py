@@ -205,7 +205,7 @@ class _Group:
         }
 
     def used(self, member: int, ended: float) -> dict[str, Share]:
-        """Of every resource that is offered; cpu and memory always."""
+        """The shares of every resource that is offered, and always of cpu and memory."""
         return {
             name: self._resource(i, member, ended)
             for i, name in enumerate(self.resources)

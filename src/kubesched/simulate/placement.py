@@ -36,7 +36,7 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
 
 MOST_OTHERS = 100
-"""Of so many nodes it is told what making room there would take, besides the one that is chosen."""
+"""The most nodes besides the chosen one for which a proposal says what making room there would take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def place(cluster: ClusterModel) -> PlacementReport:
 def by_outcome(
     outcomes: Iterable[PodPlacement | UnplacedPod],
 ) -> tuple[tuple[PodPlacement, ...], tuple[UnplacedPod, ...]]:
-    """Those that found a node, and those that did not, each in their order."""
+    """The pods that found a node, and the pods that did not, in their order."""
     all_outcomes = list(outcomes)
     return (
         tuple(outcome for outcome in all_outcomes if isinstance(outcome, PodPlacement)),

@@ -281,7 +281,7 @@ def _mistakes(path: str, meta: ObjectMeta) -> list[Mistake]:
 
 
 def job_groups_among(objects: Iterable[KubeObject], add: Callable[[KubeObject], None], release: Release) -> JobGroups:
-    """Those of all Jobs; `add` is called with what is made for one. What is there already keeps its size."""
+    """The groups of all Jobs; `add` is called with each object made for one. Objects that exist keep their size."""
     plain_objects = [msgspec.to_builtins(obj) for obj in objects if isinstance(obj, PodGroup | GroupWorkload)]
 
     def find(namespace: str, name: str, name_in: Callable[[Object], str]) -> list[Object]:

@@ -38,7 +38,7 @@ from kubesched.state.columns import Float
 
 _CAN_BE_SET = ("In", "Exists")
 _MOST_VALUES, _FEW_VALUES = 5, 20
-"""Of more values than a few, only those that are spelled alike are named."""
+"""Where nodes have more than a few values of a label, only values spelled alike are named."""
 
 
 class NodeAffinityAdvice(AdvicePlugin):
@@ -169,7 +169,7 @@ def _with_node_selector(spec: PodSpec, selector: NodeSelector | None) -> PodSpec
 
 
 def _labels_to_set(pod: Pod, node: Node) -> Iterator[RemedyProposal]:
-    """Not of labels that others own: a node that is relabelled with another hostname or zone breaks volumes."""
+    """Labels that kubelets or clouds own are left out: a node with another hostname or zone breaks volumes."""
     for key, value in _missing_labels(pod, node):
         if not is_owned_label(key):
             yield propose_label(node, key, value)

@@ -216,7 +216,7 @@ def _with_amounts(containers: Sequence[Container], amounts: Sequence[int], resou
 
 
 def _with_amount(resources: ResourceRequirements, resource: str, amount: int) -> ResourceRequirements:
-    """Of what cannot be shared out twice, the limit is the request. A request of nothing is none."""
+    """An extended resource has its request as its limit. A request of 0 is left out."""
     text = amount_text(resource, amount)
     requests = {**resources.requests, resource: text}
     limits = {**resources.limits, resource: text} if is_scalar(resource) else resources.limits

@@ -47,7 +47,7 @@ class EvictionFuse:
         return vain >= MOST_IN_VAIN
 
     def note(self, party: str, preemptors: Iterable[str], victims: Iterable[Pod], now: float) -> None:
-        """Victims were evicted for these pods. What was evicted for the victims themselves was in vain."""
+        """Note the victims that were evicted for these pods. Preemptions that made room for a victim were in vain."""
         self._forget_before(now - WITHIN)
         is_in_vain = False
         for victim in victims:

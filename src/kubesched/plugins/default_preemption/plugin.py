@@ -155,7 +155,7 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         if len(run.potential) < node_count:
             reasons[NOT_HELPFUL] = reasons.get(NOT_HELPFUL, 0) + node_count - len(run.potential)
         text = f"preemption: 0/{node_count} nodes are available: {histogram(reasons)}."
-        # kube-scheduler does not wake a pod for what stands in the way of its preemption alone.
+        # kube-scheduler does not wake a pod by the plugins that reject only its preemption.
         rejectors = run.rejectors() if self.context.handle.mode is SchedulerMode.BATCHED else frozenset()
         return PostFilterResult(nominated="", details=details, rejectors=rejectors), unschedulable(text)
 

@@ -119,7 +119,7 @@ class ClaimAttempt:
         return unavailable
 
     def variant_at(self, row: int) -> Variant:
-        """How things are on one row; the attempt must have been searched for."""
+        """The variant of one row; `find_variants` must have run."""
         assert self.variants is not None
         return next(variant for variant in self.variants if variant.rows[row])
 

@@ -57,7 +57,7 @@ def _check_owner(claim: ResourceClaim, pod: Pod, *, may_be_group: bool) -> None:
 
 
 def consumer_of(pod: Pod, entry: PodResourceClaim | None = None, group: PodGroup | None = None) -> ConsumerReference:
-    """For whom a claim is reserved: the group, if that has the very same entry; else the pod."""
+    """The consumer that a claim is reserved for: the group, if its spec has the very same entry; else the pod."""
     if group is not None and entry in group.spec.resource_claims:
         return ConsumerReference(api_group=GROUP, resource="podgroups", name=group.name, uid=group.metadata.uid)
     return ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)

@@ -34,7 +34,7 @@ class Failing:
     cycle: Cycle
     attempt: ClaimAttempt
     unavailable: Sequence[ResourceClaim]
-    """Its claims that are in the way."""
+    """Its claims that keep it from nodes."""
 
 
 def in_the_way(attempt: ClaimAttempt, refused: Bool, outcome: FilterOutcome) -> list[ResourceClaim]:
@@ -68,9 +68,9 @@ def for_pod(attempt: ClaimAttempt, unavailable: Sequence[ResourceClaim]) -> Stat
 
 
 def for_group(group: PodGroup, failing: Sequence[Failing], state: ClusterState) -> tuple[list[str], list[Failing]]:
-    """The same for pods of a group: what to say, and with whom there is something to write.
+    """The same for pods of a group: the reasons to report, and the pods whose claims are to be written.
 
-    If that helps not all of them, and no pod of the group has a node, claims of the group itself are looked at.
+    If there is nothing to write for some of them, and no pod of the group has a node, claims of the group are tried.
     """
     texts: dict[str, None] = {}
     helpless, writing = [], []

@@ -25,7 +25,7 @@ class JoinedConsumers:
     ) -> Iterator[Collection[ConsumerReference]]:
         """The consumer, and all that wait beside it, at any moment until it leaves.
 
-        Pods that share an allocation share one object; those who found the claim allocated have none to write.
+        Pods that share an allocation share one object; pods that found the claim allocated have None.
         """
         key = claim, id(allocation)
         waiting = self._waiting.setdefault(key, {})

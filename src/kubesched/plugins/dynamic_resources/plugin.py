@@ -132,7 +132,7 @@ class DynamicResources(
         pod = cycle.pod
         if not pod.spec.resource_claims and not extended_resources(cycle):
             return SKIP
-        cycle.write(NOTES, ClaimAttempt(pod))  # as long as nothing else is known
+        cycle.write(NOTES, ClaimAttempt(pod))  # for post_filter, if a claim is not ready
         try:
             attempt = begin_attempt(cycle)
         except ClaimNotReadyError as missing:
@@ -237,7 +237,7 @@ class DynamicResources(
     ) -> tuple[GroupPostFilterResult | None, Status | None]:
         """The same for all pods of a group that found no node; then claims of the group.
 
-        Not for a group whose placement is limited: what is in the way in one place need not be in another.
+        A group with a topology constraint is left alone: a claim that keeps it from one domain need not from another.
         """
         failing = [
             Failing(cycle, attempt, self.in_the_way(attempt, diagnosis))
@@ -259,8 +259,10 @@ class DynamicResources(
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def sign(self, cycle: Cycle) -> Hashable:
-        """Scores of pods without claims are the same; those of others follow from devices."""
-        return None if self._may_differ(cycle) else ()
+        """Scores of pods without claims are the same. Equal pods with other claims may score differently."""
+        attempt = cycle.find(NOTES) if self._knows_alternatives else None
+        may_differ = attempt is not None and (attempt.claims or cycle.pod.spec.resource_claims)
+        return None if may_differ else ()
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         attempt = cycle.find(NOTES)
@@ -365,13 +367,6 @@ class DynamicResources(
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
-    def _may_differ(self, cycle: Cycle) -> bool:
-        """Whether scores may differ from node to node, for this pod or for one that is like it but has other claims."""
-        if not self._knows_alternatives:
-            return False
-        attempt = cycle.find(NOTES)
-        return attempt is not None and bool(attempt.claims or cycle.pod.spec.resource_claims)
-
     def _binding(self, cycle: Cycle, attempt: ClaimAttempt) -> ClaimBinding:
         return ClaimBinding(attempt, self._view(cycle).ledger, cycle.state.companion(JoinedConsumers), self.context)
 
@@ -379,7 +374,7 @@ class DynamicResources(
         """Which pods may count on what is set aside for a claim of this one; empty if none."""
         if self.context.handle.mode is SchedulerMode.BATCHED:
             return ANY_POD
-        return "" if cycle.run_post_filter else group_key(cycle.pod)  # those who are placed together, as a whole
+        return "" if cycle.run_post_filter else group_key(cycle.pod)  # pods of a group that are decided together
 
     def _view(self, cycle: Cycle) -> ClusterDevices:
         return cycle.state.companion(ClusterDevices)

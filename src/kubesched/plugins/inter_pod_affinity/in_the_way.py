@@ -1,4 +1,4 @@
-"""Why affinity or anti-affinity rejects a node, with the name of a pod that is in the way."""
+"""Why affinity or anti-affinity rejects a node, with the name of a pod that keeps the pod away."""
 
 from __future__ import annotations
 

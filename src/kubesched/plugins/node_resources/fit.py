@@ -69,9 +69,9 @@ class PodRequest:
     """The others."""
     resource_ids: ResourceIds
     amounts: Int64
-    """Of those that are offered."""
+    """Ids and amounts of the resources that are offered."""
     by_id: tuple[tuple[int, int, int], ...]
-    """Of those that are offered their place among the names, id and amount."""
+    """Of each resource that is offered: its place among the names, its id, and the amount."""
     shortages: dict[int, Status | None] = field(default_factory=dict)
 
     @property

@@ -120,7 +120,7 @@ def _wanted_of_nodes(pod: Pod, state: ClusterState) -> Amounts:
 
 
 def _desired(source: tuple[Pod, ClusterState]) -> Amounts:
-    """Of a pod that has no node yet a resize does not count, whatever its status says."""
+    """A resize does not count for a pod without a node, whatever its status says."""
     pod, state = source
     return {**_counted(pod_requests(pod, pod_level=state.features.pod_level_resources)), PODS: 1}
 

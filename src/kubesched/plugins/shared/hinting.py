@@ -1,4 +1,4 @@
-"""The words in which plugins say what they wait for, and the questions that many of their hints begin with."""
+"""How plugins register the events they wait for, and the checks that many of their hints begin with."""
 
 from __future__ import annotations
 

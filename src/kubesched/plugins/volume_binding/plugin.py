@@ -41,7 +41,7 @@ _REASONS = (
     "node(s) did not have enough free storage",
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 )
-"""In words, what may be the trouble on a node: see `VolumeFindings.troubles`."""
+"""The reasons of the four kinds of trouble, in the order of `VolumeFindings.troubles`."""
 
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 

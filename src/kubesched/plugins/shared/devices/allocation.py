@@ -23,7 +23,7 @@ from kubesched.plugins.shared.devices.pools import Spot
 from kubesched.plugins.shared.devices.search import Chosen, FoundDevices
 
 _SHARES = uuid.UUID("6f1c7f4e-4d63-4f0b-9f27-7a0b8a1d3b52")
-"""Of the names from which the ids of shares are made."""
+"""The namespace of the UUIDs of shares."""
 
 
 def allocations(

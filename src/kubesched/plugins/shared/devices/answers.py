@@ -48,7 +48,7 @@ class ClusterDevices:
     ) -> DeviceAnswer:
         """The outcomes for claims that ask for this, up to date. TurnOverError if that takes long.
 
-        What is found out until then is kept; what is too large for that, with the facts of the pod.
+        Outcomes found until then are kept, with the facts of the pod if they are too large for the cache.
         """
         self.inventories.refresh(time.prepared)
         key = blake2b(self._encode(specs)).digest(), self._state.objects.version(DeviceClass)

@@ -78,7 +78,7 @@ class SearchTime:
         return self.fruitless > _STEPS_IN_VAIN
 
     def step(self) -> None:
-        """The search takes a step. Where it has come to can be kept."""
+        """The search takes a step."""
         self._steps += 1
         self.fruitless += 1
         if self._steps % _STEPS_BETWEEN_LOOKS == 0:

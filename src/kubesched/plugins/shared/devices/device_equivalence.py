@@ -17,7 +17,7 @@ from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 from kubesched.plugins.shared.devices.inventory import Inventory
 
 _MOST_KEPT = 1 << 12
-"""Of looks, and of shapes: where devices are all different, numbers need not be found again."""
+"""The most entries of `_numbers`, and of `_alike`. Where all devices differ, a number is not worth finding again."""
 _BYTES_PER_LOOK, _BYTES_PER_INVENTORY = 400, 170
 
 _encode = msgspec.json.Encoder().encode

@@ -157,7 +157,7 @@ class _PublishedSlice:
 
 
 class Inventories:
-    """The inventory of every row, kept in step with slices and nodes; `changes` tells whose search may end anew."""
+    """The inventory of every row, kept in step with slices and nodes; `changes` has the rows to search again."""
 
     def __init__(self, state: ClusterState, ledger: Ledger) -> None:
         self.changes: ChangeLog[int] = ChangeLog()
@@ -216,7 +216,7 @@ class Inventories:
                 self.changes.record(row)
 
     def _follow_slices(self) -> set[int] | None:
-        """The rows whose devices may be others now; None for all."""
+        """The rows whose devices may have changed; None for all."""
         rows: set[int] = set()
         everything = False
         for published in self._slices.follow(self._tainted_otherwise()):

@@ -19,7 +19,7 @@ DeviceId = tuple[str, str, str]
 
 _GONE_KEPT = 1024
 ANY_POD = "any pod"
-"""Not the key of any group, which has a namespace."""
+"""In the place of a group's key, which always has a slash."""
 
 
 class PoolUse:
@@ -85,7 +85,7 @@ class Ledger:
         """Claims that the watch has shown to be deleted, the latest last: a write may return after that."""
         self._pending: dict[str, AllocationResult] = {}
         self._sharers: dict[str, tuple[str, int]] = {}
-        """Of what is pending for several pods: who may share it, and how many of them count on it."""
+        """By identity of a pending claim that pods share: their group, or ANY_POD, and how many of them count on it."""
         self._held: dict[str, tuple[AllocatedDevice, ...]] = {}
         """By key of a claim, or of what is pending: the devices counted for it."""
         self._use: dict[PoolId, PoolUse] = {}

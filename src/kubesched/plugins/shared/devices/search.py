@@ -23,8 +23,8 @@ BEST_ALTERNATIVE = 8
 """The score of the first alternative; each further one scores one less."""
 
 Path = tuple[tuple[int, bool] | int, ...]
-"""Where a search has come to: per request which alternative, and whether all before it were too many devices; per
-device which spot."""
+"""Where a search was interrupted: per request the alternative, and whether all before it were too many devices; per
+device the spot."""
 
 
 class Chosen(NamedTuple):
