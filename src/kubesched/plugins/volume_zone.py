@@ -29,26 +29,26 @@ _LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _SUCCESSOR = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
-class Place(NamedTuple):
+class VolumeTopology(NamedTuple):
     """Where a volume is: a label and the values it may have on a node."""
 
     label: str
     values: frozenset[str]
 
     def holds(self, nodes: Nodes) -> Bool:
-        """Per row whether the node is in this place. The newer label stands in for an old one, not the reverse."""
-        in_place = nodes.meets(Requirement(self.label, "In", self.values))
+        """Per row whether the node is in this topology. The newer label stands in for an old one, not the reverse."""
+        in_topology = nodes.meets(Requirement(self.label, "In", self.values))
         newer = _SUCCESSOR.get(self.label)
         if newer is None:
-            return in_place
+            return in_topology
         unlabelled = nodes.meets(Requirement(self.label, "DoesNotExist"))
-        return in_place | (unlabelled & nodes.meets(Requirement(newer, "In", self.values)))
+        return in_topology | (unlabelled & nodes.meets(Requirement(newer, "In", self.values)))
 
 
-Places = tuple[Place, ...]
+VolumeTopologies = tuple[VolumeTopology, ...]
 
 
-_PLACES = StateKey[Places]("VolumeZone")
+_TOPOLOGIES = StateKey[VolumeTopologies]("VolumeZone")
 
 
 class VolumeZone(PreFilterPlugin, FilterPlugin):
@@ -69,40 +69,40 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.facts.claims:
             return SKIP
-        places = _places_of_volumes(cycle)
-        if isinstance(places, Status):
-            return places
-        if not places:
+        topologies = _topologies_of_claims(cycle)
+        if isinstance(topologies, Status):
+            return topologies
+        if not topologies:
             return SKIP
-        cycle.write(_PLACES, places)
+        cycle.write(_TOPOLOGIES, topologies)
         return None
 
     def sign(self, cycle: Cycle) -> Hashable:
-        return self._places(cycle)
+        return self._topologies(cycle)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        places = self._places(cycle)
-        if isinstance(places, Status):
-            return self.reject(~nodes.none(), places)
+        topologies = self._topologies(cycle)
+        if isinstance(topologies, Status):
+            return self.reject(~nodes.none(), topologies)
         reachable = ~nodes.none()
-        for place in places:
-            reachable &= place.holds(nodes)
+        for topology in topologies:
+            reachable &= topology.holds(nodes)
         # A cluster without zones does not label its nodes: there every volume is near enough.
         is_labelled = nodes.none()
         for label in _LABELS:
             is_labelled |= nodes.meets(Requirement(label, "Exists"))
         return self.reject(is_labelled & ~reachable, ELSEWHERE)
 
-    def _places(self, cycle: Cycle) -> Places | Status:
+    def _topologies(self, cycle: Cycle) -> VolumeTopologies | Status:
         """As pre_filter left them; worked out here in a profile without it."""
-        places = cycle.find(_PLACES)
-        return _places_of_volumes(cycle) if places is None else places
+        topologies = cycle.find(_TOPOLOGIES)
+        return _topologies_of_claims(cycle) if topologies is None else topologies
 
 
-def _places_of_volumes(cycle: Cycle) -> Places | Status:
-    """The places of the volumes that the pod's claims are bound to, or why the pod must wait."""
+def _topologies_of_claims(cycle: Cycle) -> VolumeTopologies | Status:
+    """The topologies of the volumes that the pod's claims are bound to, or why the pod must wait."""
     objects = cycle.state.objects
-    places: list[Place] = []
+    topologies: list[VolumeTopology] = []
     for name in claim_names(cycle.pod):
         if not name:
             return unresolvable("PersistentVolumeClaim had no name")
@@ -117,8 +117,8 @@ def _places_of_volumes(cycle: Cycle) -> Places | Status:
         volume = objects.get(PersistentVolume, claim.spec.volume_name)
         if volume is None:
             return unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found')
-        places += _places_of(volume)
-    return tuple(places)
+        topologies += _topologies_of(volume)
+    return tuple(topologies)
 
 
 def _unbound_fault(claim: PersistentVolumeClaim, objects: ObjectStore) -> str:
@@ -134,12 +134,12 @@ def _unbound_fault(claim: PersistentVolumeClaim, objects: ObjectStore) -> str:
     return "" if storage_class.volume_binding_mode == "WaitForFirstConsumer" else "PersistentVolume had no name"
 
 
-def _places_of(volume: PersistentVolume) -> list[Place]:
+def _topologies_of(volume: PersistentVolume) -> list[VolumeTopology]:
     labels = volume.metadata.labels
     listed = {label: labels[label].split(ZONES_DELIMITER) for label in _LABELS if label in labels}
-    places = [Place(label, frozenset(value.strip() for value in values)) for label, values in listed.items()]
+    topologies = (VolumeTopology(label, frozenset(map(str.strip, values))) for label, values in listed.items())
     # A list with an empty entry cannot be trusted, and says nothing.
-    return [place for place in places if "" not in place.values]
+    return [topology for topology in topologies if "" not in topology.values]
 
 
 def _after_class(pod: Pod, old: None, new: StorageClass, state: ClusterState) -> Hint:
@@ -148,5 +148,5 @@ def _after_class(pod: Pod, old: None, new: StorageClass, state: ClusterState) ->
 
 
 def _after_volume(pod: Pod, old: PersistentVolume | None, new: PersistentVolume, state: ClusterState) -> Hint:
-    """A volume is new, or in another place than before."""
-    return queue_if(old is None or _places_of(old) != _places_of(new))
+    """A volume is new, or in another topology than before."""
+    return queue_if(old is None or _topologies_of(old) != _topologies_of(new))

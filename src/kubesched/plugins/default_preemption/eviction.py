@@ -18,7 +18,7 @@ _SHOWN_WITHIN = 30.0
 """Seconds that the watch has to show that a victim leaves, after the API server said so. Then it is not waited for."""
 
 
-class Evicting:
+class EvictionsInProgress:
     """The pods whose victims are being evicted: there is no point in trying them before the last one is leaving."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Eviction:
     state: ClusterState
     node_name: str
     victims: list[Pod]
-    evicting: Evicting
+    evicting: EvictionsInProgress
     context: PluginContext
 
     def refusal(self) -> str:

@@ -21,7 +21,7 @@ from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.plugins.default_preemption.candidates import Candidate
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
-from kubesched.plugins.default_preemption.eviction import Evicting, Eviction, GroupEviction
+from kubesched.plugins.default_preemption.eviction import Eviction, EvictionsInProgress, GroupEviction
 from kubesched.plugins.default_preemption.group_preemption import (
     is_leaving_for_another,
     is_under_way,
@@ -65,7 +65,7 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
         self._holds_back = self.context.features.async_preemption
         self._says_what_it_found = self.context.features.release.preemption_said
         self._next_start = 0
-        self._evicting = Evicting()
+        self._evicting = EvictionsInProgress()
 
     def events_to_register(self) -> tuple[Interest, ...]:
         """Wakes a gated pod when its victims are gone; the plugins that will let it pass then decide."""

@@ -143,11 +143,11 @@ def explain_devices(
     outcome = variant.answer.outcomes[row]
     if outcome.error is not None:
         notes.append(view.message_of(outcome.error, row, variant.claims))
-    page = _Page(variant, inventory, inventory.use(view.ledger), holders, outcome.found)
-    return NodeDevices(node_name, outcome.found is not None, tuple(notes), tuple(page.requests()))
+    explanation = _NodeExplanation(variant, inventory, inventory.use(view.ledger), holders, outcome.found)
+    return NodeDevices(node_name, outcome.found is not None, tuple(notes), tuple(explanation.requests()))
 
 
-class _Page:
+class _NodeExplanation:
     """One node, asked about every request and device."""
 
     def __init__(

@@ -28,7 +28,7 @@ GROUP_UNRESERVED = unschedulable("ResourceClaim unreserved for PodGroup")
 
 
 @dataclass(frozen=True)
-class Failing:
+class FailedPod:
     """A pod of a group that found no node."""
 
     cycle: Cycle
@@ -67,7 +67,7 @@ def for_pod(attempt: ClaimAttempt, unavailable: Sequence[ResourceClaim]) -> Stat
     return STILL_NOT_SCHEDULABLE
 
 
-def for_group(group: PodGroup, failing: Sequence[Failing], state: ClusterState) -> tuple[list[str], list[Failing]]:
+def for_group(group: PodGroup, failing: Sequence[FailedPod], state: ClusterState) -> tuple[list[str], list[FailedPod]]:
     """The same for pods of a group: the reasons to report, and the pods whose claims are to be written.
 
     If there is nothing to write for some of them, and no pod of the group has a node, claims of the group are tried.

@@ -56,7 +56,7 @@ from kubesched.plugins.dynamic_resources.extended import spec_with
 from kubesched.plugins.dynamic_resources.giving_back import (
     NO_CLAIMS,
     STILL_NOT_SCHEDULABLE,
-    Failing,
+    FailedPod,
     for_group,
     for_pod,
     in_the_way,
@@ -240,7 +240,7 @@ class DynamicResources(
         A group with a topology constraint is left alone: a claim that keeps it from one domain need not from another.
         """
         failing = [
-            Failing(cycle, attempt, self.in_the_way(attempt, diagnosis))
+            FailedPod(cycle, attempt, self.in_the_way(attempt, diagnosis))
             for cycle, diagnosis in (() if group.topology_key else what_if.failed)
             if (attempt := cycle.find(NOTES)) and attempt.claims
         ]

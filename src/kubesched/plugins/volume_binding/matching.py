@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.framework.nodes import Nodes
-from kubesched.plugins.volume_binding.offers import Offer, Shelf, VolumeOffers, Wish
+from kubesched.plugins.volume_binding.offers import ClaimRequest, FreeVolumes, Offer, VolumeOffers
 from kubesched.plugins.volume_binding.reach import Reach, within
 from kubesched.state.columns import ABSENT, Bool, Int64
 
@@ -15,30 +15,30 @@ NO_VOLUME = -1
 """Stands for "none" in a column of serial numbers of offers."""
 
 
-def best_offers(wish: Wish, offers: VolumeOffers, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
+def best_offers(request: ClaimRequest, offers: VolumeOffers, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
     """Per row the serial number of the volume to bind. `taken` is what other claims of the pod get on each row.
 
     A volume reserved for the claim is the only one it can have, be it within reach or not.
     """
     chosen = np.full(len(nodes), NO_VOLUME, dtype=np.int64)
     undecided = ~nodes.none()
-    for offer in offers.reserved_for(wish):
+    for offer in offers.reserved_for(request):
         open_here = undecided & ~_is_taken(offer, taken, nodes)
         chosen[open_here & within(nodes, offer.reach)] = offer.serial
         undecided &= ~open_here
     if undecided.any():
-        free = _smallest_within_reach(wish, offers.shelf(wish), nodes, taken)
-        chosen[undecided] = free[undecided]
+        smallest = _smallest_within_reach(request, offers.free_volumes(request), nodes, taken)
+        chosen[undecided] = smallest[undecided]
     return chosen
 
 
-def _smallest_within_reach(wish: Wish, shelf: Shelf, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
+def _smallest_within_reach(request: ClaimRequest, free: FreeVolumes, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
     """Other claims of the pod take one volume each, so of volumes with the same reach, that many and one suffice."""
     depth = len(taken) + 1
-    by_label = {label: _offers_by_value(wish, shelf, label, nodes, depth) for label in shelf.by_label}
+    by_label = {label: _offers_by_value(request, free, label, nodes, depth) for label in free.by_label}
     by_reach: dict[Reach | None, list[Offer]] = {}
-    for offer in shelf.others:
-        if len(by_reach.get(offer.reach, ())) < depth and wish.picks(offer):
+    for offer in free.others:
+        if len(by_reach.get(offer.reach, ())) < depth and request.picks(offer):
             by_reach.setdefault(offer.reach, []).append(offer)
     of_labels = (offers for by_value in by_label.values() for offers in by_value.values())
     candidates = {offer.serial: offer for offers in (*of_labels, *by_reach.values()) for offer in offers}
@@ -67,16 +67,17 @@ def _smallest_within_reach(wish: Wish, shelf: Shelf, nodes: Nodes, taken: Sequen
     return serials[best]
 
 
-def _offers_by_value(wish: Wish, shelf: Shelf, label: str, nodes: Nodes, depth: int) -> dict[int, list[Offer]]:
+def _offers_by_value(
+    request: ClaimRequest, free: FreeVolumes, label: str, nodes: Nodes, depth: int
+) -> dict[int, list[Offer]]:
     """By the id of each value that a label has in this view, the smallest volumes that list the value."""
     values = nodes.state.nodes.label(label).values.values
-    by_value = shelf.by_label[label]
     offers_by_id: dict[int, list[Offer]] = {}
     for value_id in np.unique(nodes.label_ids(label)).tolist():
         value = values[value_id] if value_id != ABSENT else None
-        offers = by_value.get(value) if value is not None else None
+        offers = free.by_label[label].get(value) if value is not None else None
         if offers:
-            offers_by_id[value_id] = wish.first(offers, depth)
+            offers_by_id[value_id] = request.first(offers, depth)
     return offers_by_id
 
 

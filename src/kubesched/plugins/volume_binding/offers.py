@@ -97,7 +97,7 @@ class Offer:
         return only_label_values(self.reach)
 
 
-class Wish:
+class ClaimRequest:
     """What a claim asks for."""
 
     def __init__(self, claim: PersistentVolumeClaim) -> None:
@@ -137,7 +137,7 @@ class Wish:
         return matching
 
 
-class Shelf:
+class FreeVolumes:
     """The free volumes of one class, sorted by size."""
 
     def __init__(self) -> None:
@@ -176,7 +176,7 @@ class VolumeOffers:
         self._seen: dict[str, PersistentVolume] = {}
         self._offers: dict[str, Offer] = {}
         self._by_serial: dict[int, Offer] = {}
-        self._shelves: dict[str, Shelf] = {}
+        self._free_volumes: dict[str, FreeVolumes] = {}
         self._reserved: dict[str, list[Offer]] = {}
 
     def refresh(self, assumed: AssumedObjects[PersistentVolume]) -> None:
@@ -193,19 +193,19 @@ class VolumeOffers:
         """The volume behind an offer."""
         return self._by_serial[serial].volume
 
-    def shelf(self, wish: Wish) -> Shelf:
+    def free_volumes(self, request: ClaimRequest) -> FreeVolumes:
         """The free volumes of the class that is asked for."""
-        return self._shelves.get(wish.class_name) or Shelf()
+        return self._free_volumes.get(request.class_name) or FreeVolumes()
 
-    def reserved_for(self, wish: Wish) -> list[Offer]:
+    def reserved_for(self, request: ClaimRequest) -> list[Offer]:
         """Volumes of the class that name the claim as theirs, and suit it."""
         return [
             offer
-            for offer in self._reserved.get(wish.claim.key, ())
+            for offer in self._reserved.get(request.claim.key, ())
             if (reference := offer.volume.spec.claim_ref) is not None
-            and reference.uid in ("", wish.claim.metadata.uid)
-            and class_of(offer.volume) == wish.class_name
-            and wish.may_have(offer)
+            and reference.uid in ("", request.claim.metadata.uid)
+            and class_of(offer.volume) == request.class_name
+            and request.may_have(offer)
         ]
 
     def _follow_watch(self, assumed: AssumedObjects[PersistentVolume]) -> None:
@@ -235,7 +235,7 @@ class VolumeOffers:
             reserved = self._reserved.setdefault(f"{reference.namespace}/{reference.name}", [])
             insort(reserved, offer, key=_ORDER)
         elif _is_free(offer.volume):
-            self._shelves.setdefault(class_of(offer.volume), Shelf()).put(offer)
+            self._free_volumes.setdefault(class_of(offer.volume), FreeVolumes()).put(offer)
 
     def _withdraw(self, offer: Offer) -> None:
         reference = offer.volume.spec.claim_ref
@@ -245,7 +245,7 @@ class VolumeOffers:
             if not self._reserved[key]:
                 del self._reserved[key]
         elif _is_free(offer.volume):
-            self._shelves[class_of(offer.volume)].take(offer)
+            self._free_volumes[class_of(offer.volume)].take(offer)
 
 
 def nano_bytes(amounts: dict[str, QuantityText]) -> int:

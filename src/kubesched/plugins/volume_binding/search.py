@@ -16,7 +16,7 @@ from kubesched.plugins.shared.csi_migration import TranslationError, migration_o
 from kubesched.plugins.shared.csi_nodes import CSINodeColumns
 from kubesched.plugins.shared.volume_claims import claim_not_found, claims_used, class_of, is_bound, why_foreign
 from kubesched.plugins.volume_binding.matching import NO_VOLUME, best_offers
-from kubesched.plugins.volume_binding.offers import AssumedObjects, VolumeOffers, Wish
+from kubesched.plugins.volume_binding.offers import AssumedObjects, ClaimRequest, VolumeOffers
 from kubesched.plugins.volume_binding.provisioning import CapacityReports, allowed_rows
 from kubesched.plugins.volume_binding.reach import compiled, reach_of, within
 from kubesched.state.cluster import ClusterState
@@ -169,10 +169,10 @@ class VolumeSearch:
         if not claims:
             return
         self.offers.refresh(self.volumes)
-        for wish in sorted((Wish(claim) for claim in claims), key=lambda wish: wish.size):
-            serials = best_offers(wish, self.offers, nodes, [taken for _, taken in findings.chosen])
-            findings.chosen.append((wish.claim, serials))
-            findings.to_provision.append((wish.claim, serials == NO_VOLUME))
+        for request in sorted((ClaimRequest(claim) for claim in claims), key=lambda request: request.size):
+            serials = best_offers(request, self.offers, nodes, [taken for _, taken in findings.chosen])
+            findings.chosen.append((request.claim, serials))
+            findings.to_provision.append((request.claim, serials == NO_VOLUME))
 
     def _check_provisions(self, nodes: Nodes, findings: VolumeFindings, possible: Bool) -> None:
         for claim, rows in findings.to_provision:
