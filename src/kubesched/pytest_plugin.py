@@ -1,6 +1,6 @@
-"""Fixtures for tests of plugins and of placement, for pytest to find: what `kubesched.testing` has, without imports.
+"""Fixtures for tests of plugins and of placement, which pytest finds by itself: the names of `kubesched.testing`.
 
-Nothing of kubesched is imported before a test asks for a fixture: other tests in the same place pay nothing.
+Nothing of kubesched is imported before a test asks for a fixture, so that other tests do not pay for it.
 """
 
 from __future__ import annotations

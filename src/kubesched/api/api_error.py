@@ -10,7 +10,7 @@ from kubesched.api.schema import Mistake
 
 
 class ApiError(Exception):
-    """What a client gets instead of an answer."""
+    """An error as the answer of an API server to a client."""
 
     def __init__(
         self,

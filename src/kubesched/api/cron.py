@@ -1,4 +1,4 @@
-"""Schedules of CronJobs ("*/5 9-17 * * mon-fri", "@hourly"): read, and asked for the next time."""
+"""Schedules of CronJobs ("*/5 9-17 * * mon-fri", "@hourly"): reads them, and finds the next time of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesched.api.duration import parse_nanoseconds
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_NAMED = {
+_DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
@@ -37,7 +37,7 @@ class CronError(ValueError):
 
 
 class Schedule(NamedTuple):
-    """When something is to happen."""
+    """The times at which a CronJob runs."""
 
     minutes: tuple[int, ...] = ()
     hours: tuple[int, ...] = ()
@@ -45,7 +45,7 @@ class Schedule(NamedTuple):
     months: tuple[int, ...] = ()
     weekdays: tuple[int, ...] = ()
     either_day: bool = False
-    """Where both sorts of days are restricted, a day of either sort will do."""
+    """Whether a day needs to be only one of `days` and `weekdays`: so it is if the schedule restricts both."""
     every: int = 0
     """Seconds between two times; then all else is empty."""
 
@@ -58,10 +58,10 @@ class Schedule(NamedTuple):
             date = (start + timedelta(days=day)).replace(hour=0, minute=0)
             if self._is_on(date):
                 for time in self._times(date):
-                    # An hour that a clock skips in spring does not come: what falls into it is shifted.
-                    found = time.replace(tzinfo=zone).timestamp()
-                    if found > moment:
-                        return found
+                    # Times in an hour that the clock skips in spring are shifted.
+                    timestamp = time.replace(tzinfo=zone).timestamp()
+                    if timestamp > moment:
+                        return timestamp
         return None
 
     def _is_on(self, date: datetime) -> bool:
@@ -78,37 +78,37 @@ class Schedule(NamedTuple):
 
 def parse_schedule(text: str) -> Schedule:
     """Read a schedule in the standard form: five fields, or a word for one."""
-    spelled = text.strip()
-    if spelled.startswith("@every "):
-        return Schedule(every=_every(spelled.removeprefix("@every ").strip()))
-    if spelled.startswith("@") and spelled not in _NAMED:
-        raise CronError(f"unrecognized descriptor: {spelled}")
-    fields = _NAMED.get(spelled, spelled).split()
+    text = text.strip()
+    if text.startswith("@every "):
+        return Schedule(every=_every(text.removeprefix("@every ").strip()))
+    if text.startswith("@") and text not in _DESCRIPTORS:
+        raise CronError(f"unrecognized descriptor: {text}")
+    fields = _DESCRIPTORS.get(text, text).split()
     if len(fields) != len(_FIELDS):
         raise CronError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
-    minutes, hours, days, months, weekdays = (_field(each, *rule) for each, rule in zip(fields, _FIELDS))
-    restricted = all(not each.startswith(("*", "?")) for each in (fields[2], fields[4]))
-    return Schedule(minutes, hours, days, months, weekdays, restricted)
+    minutes, hours, days, months, weekdays = (_field(field, *rule) for field, rule in zip(fields, _FIELDS))
+    both_restricted = not any(field.startswith(("*", "?")) for field in (fields[2], fields[4]))
+    return Schedule(minutes, hours, days, months, weekdays, both_restricted)
 
 
 def _every(text: str) -> int:
-    """Whole seconds, and at least one."""
+    """The seconds of `@every`: whole ones, and at least one."""
     nanoseconds = parse_nanoseconds(text)
     if nanoseconds is None:
         raise CronError(f"failed to parse duration @every {text}")
     return max(1, nanoseconds // 10**9)
 
 
-def _field(text: str, name: str, low: int, high: int, words: dict[str, int]) -> tuple[int, ...]:
+def _field(text: str, name: str, low: int, high: int, numbers: dict[str, int]) -> tuple[int, ...]:
     values: set[int] = set()
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None:
             raise CronError(f"failed to parse {name} from {part!r}")
-        first = low if match["all"] else _number(match["first"], name, words)
+        first = low if match["all"] else _number(match["first"], name, numbers)
         last = first if not match["all"] else high
         if match["last"]:
-            last = _number(match["last"], name, words)
+            last = _number(match["last"], name, numbers)
         elif match["step"]:
             last = high
         step = int(match["step"] or 1)
@@ -118,9 +118,9 @@ def _field(text: str, name: str, low: int, high: int, words: dict[str, int]) -> 
     return tuple(sorted(values))
 
 
-def _number(text: str, name: str, words: dict[str, int]) -> int:
-    if text.lower() in words:
-        return words[text.lower()]
+def _number(text: str, name: str, numbers: dict[str, int]) -> int:
+    if text.lower() in numbers:
+        return numbers[text.lower()]
     if not text.isascii() or not text.isdigit() or len(text) > 4:
         raise CronError(f"failed to parse {name} from {text!r}")
     return int(text)

@@ -34,7 +34,7 @@ def read_custom(resource: str, content: dict[str, Any]) -> CustomObject:
 
 
 def custom_object(resource: str, content: dict[str, Any], metadata: ObjectMeta) -> CustomObject:
-    """The same where the metadata has been read already."""
+    """The object with this content, whose metadata has been read already."""
     return custom_kind(resource)(
         api_version=content.get("apiVersion", ""),
         kind=content.get("kind", ""),

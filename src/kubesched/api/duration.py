@@ -51,7 +51,7 @@ class Duration(float):
 
 
 def parse_nanoseconds(text: str) -> int | None:
-    """What Go's time.ParseDuration reads; None if the text is no duration."""
+    """Parse a duration as Go's time.ParseDuration does; None if the text is none."""
     if len(text) > _LONGEST:
         return None
     unsigned = text[1:] if text[:1] in ("-", "+") else text

@@ -79,7 +79,7 @@ def _add(document: Any, path: str, value: Any, op: str) -> Any:
         index = len(parent) if key == "-" else _index(key, len(parent))
         return [*parent[:index], value, *parent[index:]]
 
-    return _changed(document, path, add, op) if path else value
+    return _change(document, path, add, op) if path else value
 
 
 def _remove(document: Any, path: str, op: str) -> Any:
@@ -93,7 +93,7 @@ def _remove(document: Any, path: str, op: str) -> Any:
 
     if not path:
         raise unprocessable(f"{op} operation does not apply: the whole document cannot be removed")
-    return _changed(document, path, remove, op)
+    return _change(document, path, remove, op)
 
 
 def _replace(document: Any, path: str, value: Any) -> Any:
@@ -105,7 +105,7 @@ def _replace(document: Any, path: str, value: Any) -> Any:
         index = _index(key, len(parent) - 1)
         return [*parent[:index], value, *parent[index + 1 :]]
 
-    return _changed(document, path, replace, "replace") if path else value
+    return _change(document, path, replace, "replace") if path else value
 
 
 def _test(document: Any, operation: PatchOperation) -> Any:
@@ -119,18 +119,17 @@ def _test(document: Any, operation: PatchOperation) -> Any:
     return document
 
 
-def same_json(one: Any, other: Any) -> bool:
+def same_json(left: Any, right: Any) -> bool:
     """Whether two values are the same JSON: unlike in Python, true is not 1."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same_json(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same_json, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_json(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_json, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
-def _changed(document: Any, path: str, change: Callable[[Any, str], Any], op: str) -> Any:
+def _change(document: Any, path: str, change: Callable[[Any, str], Any], op: str) -> Any:
     """The document with one container exchanged; only the containers on the way to it are copied."""
-    tokens = _tokens(path)
     missing = f'{op} operation does not apply: doc is missing path: "{path}"'
 
     def descend(node: Any, rest: Sequence[str]) -> Any:
@@ -144,7 +143,7 @@ def _changed(document: Any, path: str, change: Callable[[Any, str], Any], op: st
             return {**node, key: child}
         return [*node[:key], child, *node[key + 1 :]]
 
-    return descend(document, tokens)
+    return descend(document, _tokens(path))
 
 
 def _find(document: Any, path: str, missing: str) -> Any:
@@ -169,12 +168,12 @@ def _tokens(path: str) -> list[str]:
 
 
 def _index(token: str, largest: int) -> int:
-    """A position in a list; negative ones, which some libraries count from the end, are refused as the RFC does."""
+    """An index of a list. Negative ones, which some libraries count from the end, are errors in the RFC."""
     is_number = token.isascii() and token.isdigit() and (token == "0" or not token.startswith("0"))
     if not is_number or int(token) > largest:
         raise unprocessable(f"Unable to access invalid index: {token}: invalid index referenced")
     return int(token)
 
 
-def _missing(what: str) -> ApiError:
-    return unprocessable(f"{what}: missing value")
+def _missing(problem: str) -> ApiError:
+    return unprocessable(f"{problem}: missing value")

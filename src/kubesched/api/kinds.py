@@ -1,4 +1,4 @@
-"""The one table of kinds: where the API has each resource, which record kubesched reads it as, which event it makes.
+"""The table of kinds: the path of each resource, the record that kubesched reads it as, the event that it makes.
 
 `kinds-1.36.json` and so on have every resource that Kubernetes itself serves, by release; tools/kinds.py writes them
 from upstream's discovery documents.
@@ -47,8 +47,8 @@ Object: TypeAlias = dict[str, Any]
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
-def _quoted(name: str) -> str:
-    """As part of a path. Nearly all names may stand there as they are."""
+def _quote(name: str) -> str:
+    """The name as part of a path, in which nearly all names need no quoting."""
     return name if _PLAIN.match(name) else quote(name, safe="")
 
 
@@ -80,30 +80,30 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
-        """As objects carry it: v1, apps/v1, ..."""
+        """The `apiVersion` of its objects: v1, apps/v1, ..."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def qualified(self) -> str:
-        """As error messages name it: pods, deployments.apps, ..."""
+        """Its name in error messages: pods, deployments.apps, ..."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def path(self) -> str:
-        """Where all objects of this kind are found: /api/v1/pods, /apis/apps/v1/deployments, ..."""
+        """The path of all its objects: /api/v1/pods, /apis/apps/v1/deployments, ..."""
         return self.path_of()
 
     def path_of(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of all objects, those of a namespace, one of them, or a part of it."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        within = f"/namespaces/{_quoted(namespace)}" if namespace else ""
-        one = f"/{_quoted(name)}" if name else ""
-        part = f"/{subresource}" if subresource else ""
-        return f"{root}{within}/{self.plural}{one}{part}"
+        path = f"{root}/namespaces/{_quote(namespace)}/{self.plural}" if namespace else f"{root}/{self.plural}"
+        if name:
+            path += f"/{_quote(name)}"
+        return f"{path}/{subresource}" if subresource else path
 
 
 class _Table(msgspec.Struct, frozen=True):
-    """What tools/kinds.py has written."""
+    """A file that tools/kinds.py writes."""
 
     release: str
     resources: tuple[Resource, ...]
@@ -115,12 +115,12 @@ _TABLES = {
 }
 
 BUILT_IN: dict[tuple[str, str], Resource] = {
-    (each.api_version, each.kind): each for table in _TABLES.values() for each in table.resources
+    (resource.api_version, resource.kind): resource for table in _TABLES.values() for resource in table.resources
 }
 """Every resource of all releases by API version and kind, as the newest has it."""
 
 BUILT_INTO: dict[str, frozenset[Resource]] = {
-    name: frozenset(BUILT_IN[each.api_version, each.kind] for each in table.resources)
+    name: frozenset(BUILT_IN[resource.api_version, resource.kind] for resource in table.resources)
     for name, table in _TABLES.items()
 }
 """The resources of each release, by its name."""
@@ -148,7 +148,7 @@ JOBS = BUILT_IN["batch/v1", "Job"]
 CRON_JOBS = BUILT_IN["batch/v1", "CronJob"]
 AUTOSCALERS = BUILT_IN["autoscaling/v2", "HorizontalPodAutoscaler"]
 OLDER_AUTOSCALERS = BUILT_IN["autoscaling/v1", "HorizontalPodAutoscaler"]
-"""The same stored autoscalers, in the older shape, which knows of cpu alone."""
+"""The same stored autoscalers in the older version, which has no metric but cpu."""
 INGRESSES = BUILT_IN["networking.k8s.io/v1", "Ingress"]
 NETWORK_POLICIES = BUILT_IN["networking.k8s.io/v1", "NetworkPolicy"]
 CERTIFICATE_SIGNING_REQUESTS = BUILT_IN["certificates.k8s.io/v1", "CertificateSigningRequest"]
@@ -162,7 +162,7 @@ CSI_STORAGE_CAPACITIES = BUILT_IN["storage.k8s.io/v1", "CSIStorageCapacity"]
 VOLUME_ATTACHMENTS = BUILT_IN["storage.k8s.io/v1", "VolumeAttachment"]
 LEASES = BUILT_IN["coordination.k8s.io/v1", "Lease"]
 EVENTS = BUILT_IN["events.k8s.io/v1", "Event"]
-"""The same stored events as CORE_EVENTS, in the newer shape."""
+"""The same stored events as CORE_EVENTS, in the newer version."""
 RESOURCE_SLICES = BUILT_IN["resource.k8s.io/v1", "ResourceSlice"]
 RESOURCE_CLAIMS = BUILT_IN["resource.k8s.io/v1", "ResourceClaim"]
 RESOURCE_CLAIM_TEMPLATES = BUILT_IN["resource.k8s.io/v1", "ResourceClaimTemplate"]
@@ -189,9 +189,9 @@ class Kind(msgspec.Struct, frozen=True):
     record: type[KubeObject]
     resource: Resource
     event: str = ""
-    """What kube-scheduler calls it in events; empty for kinds whose changes wake no pod."""
+    """Its name in kube-scheduler's events; empty for kinds whose changes wake no pod."""
     watched: bool = True
-    """Whether decisions depend on it. What the others stand for, an API server works into pods and claims by itself."""
+    """Whether decisions depend on it. Of the other kinds an API server copies what matters into pods and claims."""
     gate: str = ""
     """The feature gate without which it does not matter, and is not watched."""
 
@@ -235,11 +235,11 @@ KINDS: dict[str, Kind] = {
 """The kinds that the scheduler reads, by the name in their `kind` field."""
 
 WATCHED: tuple[Kind, ...] = tuple(kind for kind in KINDS.values() if kind.watched and not kind.gate)
-"""All that decisions depend on."""
+"""The kinds that decisions depend on, whatever the feature gates are."""
 
 
 def watched(gates: Callable[[str], bool]) -> tuple[Kind, ...]:
-    """All that decisions depend on under these feature gates."""
+    """The kinds that decisions depend on under these feature gates."""
     return WATCHED + tuple(kind for kind in KINDS.values() if kind.watched and kind.gate and gates(kind.gate))
 
 

@@ -9,7 +9,7 @@ from kubesched.api.kinds import Object
 
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
-    """What becomes of the target, whatever it is, when the patch is merged in. Neither is changed."""
+    """The target, which may be any JSON, with the patch merged in. Neither is changed."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -25,11 +25,11 @@ def patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, An
     """The patch that makes one of the other; empty if they are the same."""
     patch: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
-        known = before.get(name)
-        if isinstance(known, dict) and isinstance(value, dict):
-            if deeper := patch_between(known, value):
-                patch[name] = deeper
-        elif known != value:
+        old_value = before.get(name)
+        if isinstance(old_value, dict) and isinstance(value, dict):
+            if inner := patch_between(old_value, value):
+                patch[name] = inner
+        elif old_value != value:
             patch[name] = value
     return patch
 

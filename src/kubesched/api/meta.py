@@ -1,4 +1,4 @@
-"""What every Kubernetes object carries: names, labels, owners; and the label selector they are found by."""
+"""The metadata of every Kubernetes object: names, labels, owners; and label selectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """A Kubernetes object or part of one: only the fields a scheduler reads; all others are ignored.
 
-    Records never point back to what holds them, so the garbage collector need not walk a cluster of them.
+    Records hold no reference to the record that contains them, so the garbage collector need not visit them.
     """
 
 
@@ -85,10 +85,10 @@ class KubeObject(Record, frozen=True):
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
-    def only_version_differs(self, known: KubeObject) -> bool:
-        """Whether nothing that a scheduler reads is different, but for the version."""
+    def only_version_differs(self, other: KubeObject) -> bool:
+        """Whether the objects are equal in all that a scheduler reads, except their versions."""
         version = self.metadata.resource_version
-        return self == replace(known, metadata=replace(known.metadata, resource_version=version))
+        return self == replace(other, metadata=replace(other.metadata, resource_version=version))
 
     @property
     def identity(self) -> str:

@@ -47,7 +47,7 @@ class WorkloadTemplateReference(Record, frozen=True):
 
 
 class PodGroupTemplateReference(Record, frozen=True):
-    """Where v1alpha2 says what a group was made from."""
+    """The template of a group, as v1alpha2 has it."""
 
     workload: WorkloadTemplateReference | None = None
 
@@ -64,7 +64,7 @@ class PodGroupSpec(Record, frozen=True):
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
     workload_ref: WorkloadTemplateReference | None = None
-    """What v1beta1 has in its place."""
+    """The same in v1beta1."""
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: str | dict[str, Any] = ""
@@ -162,5 +162,5 @@ class Workload(KubeObject, frozen=True):
 
 def group_key(pod: Pod) -> str:
     """`namespace/name` of the group that a pod names; empty if it names none."""
-    named = pod.spec.scheduling_group
-    return f"{pod.namespace}/{named.pod_group_name}" if named is not None else ""
+    group = pod.spec.scheduling_group
+    return f"{pod.namespace}/{group.pod_group_name}" if group is not None else ""

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 QuantityText = str | int | float
-"""How a quantity is spelled in JSON or YAML; numbers are legal spellings too."""
+"""A quantity as JSON or YAML has it: numbers are legal, too."""
 
 _MIN_SCALE = -9
 _MAX_INT64 = 2**63 - 1
@@ -32,7 +32,7 @@ _EXPONENT = re.compile(r"[eE][+-]?[0-9]+$")
 _NANO = 10**9
 
 QUANTITY_WORDS = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-"""What Kubernetes answers to a text that is none."""
+"""Kubernetes' message for a text that is no quantity."""
 
 
 class QuantityError(ValueError):
@@ -148,7 +148,7 @@ class Family(Enum):
 
 
 def family_of(text: QuantityText) -> Family:
-    """How the quantity is spelled."""
+    """The family of a quantity, by its suffix."""
     spelled = str(text)
     if spelled.endswith("i"):
         return Family.BINARY
@@ -164,7 +164,7 @@ def family_as_written(text: QuantityText) -> Family:
 
 
 def spell(nano: int, family: Family) -> str:
-    """So many billionths, as short as they can be written exactly."""
+    """The shortest exact text of so many billionths."""
     if family is Family.BINARY and abs(nano) >= 1024 * _NANO and nano % _NANO == 0:
         number, power = nano // _NANO, 0
         while power < len(_BINARY_SUFFIXES) - 1 and number % 1024 == 0:

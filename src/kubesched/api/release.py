@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
-def _since(pull: int, words: str) -> bool:
+def _since(pull: int, words: str) -> Any:
     """A behaviour that v1.36 does not have, in words, and the pull request of kubernetes/kubernetes that brought it."""
-    made: bool = field(default=False, metadata={"pull": pull, "words": words})
-    return made
+    return field(default=False, metadata={"pull": pull, "words": words})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,13 +21,13 @@ class Release:
     """One release. Each behaviour is off unless the release has it."""
 
     name: str
-    """As `--emulated-version` and `--release` have it: `1.36`."""
+    """The value of `--emulated-version` and `--release`: `1.36`."""
     version: str
     """The release that was recorded: `1.36.4`."""
 
     @property
     def compatible_versions(self) -> tuple[str, str, str]:
-        """The version of the binary, the one that it emulates, and the oldest that it gets on with."""
+        """The version of the binary, the one that it emulates, and the oldest that it is compatible with."""
         major, minor = self.name.split(".")
         return self.version, self.name, f"{major}.{int(minor) - 1}"
 
@@ -113,8 +112,8 @@ class Release:
 
 
 V1_36 = Release(name="1.36", version="1.36.4")
-_NEW = {one.name: True for one in fields(Release) if one.metadata}
-V1_37 = replace(V1_36, name="1.37", version="1.37.0-rc.1", **_NEW)
+_BEHAVIOUR_FIELDS = tuple(field for field in fields(Release) if field.metadata)
+V1_37 = replace(V1_36, name="1.37", version="1.37.0-rc.1", **{field.name: True for field in _BEHAVIOUR_FIELDS})
 RELEASES = {release.name: release for release in (V1_36, V1_37)}
 """By name, the oldest first."""
 NEWEST = V1_37
@@ -122,9 +121,9 @@ _MINOR = re.compile(r"v?(\d+\.\d+)\b")
 
 
 def release_of(version: str) -> Release | None:
-    """The release that a version belongs to, as API servers say it (`v1.36.4-gke.100`); None if it is no such."""
-    found = _MINOR.match(version)
-    return RELEASES.get(found[1]) if found else None
+    """The release of a version such as `v1.36.4-gke.100`; None if it is none of these releases."""
+    minor = _MINOR.match(version)
+    return RELEASES.get(minor[1]) if minor else None
 
 
 class Behaviour(NamedTuple):
@@ -140,5 +139,5 @@ class Behaviour(NamedTuple):
 
 
 BEHAVIOURS = tuple(
-    Behaviour(one.name, one.metadata["words"], one.metadata["pull"]) for one in fields(Release) if one.metadata
+    Behaviour(field.name, field.metadata["words"], field.metadata["pull"]) for field in _BEHAVIOUR_FIELDS
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kubesched.api.pod import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
-from kubesched.api.quantity import Family, Quantity, parse_quantity, spell
+from kubesched.api.quantity import ZERO, Family, Quantity, parse_quantity, spell
 from kubesched.api.selectors import label_key_fault
 
 CPU = "cpu"
@@ -16,7 +16,7 @@ PODS = "pods"
 Quantities = dict[str, Quantity]
 
 SCORING_DEFAULTS: Quantities = {CPU: Quantity(100, -3), MEMORY: Quantity(200 * 1024 * 1024)}
-"""What scoring assumes of a container that does not say: a pod without requests still uses something."""
+"""What scoring assumes of a container without requests, which still uses something."""
 
 
 def pod_requests(
@@ -42,7 +42,7 @@ def pod_requests(
         resized = from_status and pod_level_resize
         total.update(_pod_level_requests(pod, pod.spec.resources, resized, resize_by_pod))
     if pod.spec.overhead:
-        _add(total, _parsed(pod.spec.overhead))
+        _add(total, _parse(pod.spec.overhead))
     return total
 
 
@@ -108,7 +108,7 @@ def _statuses_of(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def _sum_of_containers(pod: Pod, statuses: Mapping[str, ContainerStatus], defaults: Quantities) -> Quantities:
-    """What all containers take, if those that keep running take the larger of what they want and what they have."""
+    """The sum over all containers. Those that keep running count with the larger of desired and actual requests."""
     return _most_at_once(
         pod,
         lambda container: _container_requests(pod, container, statuses.get(container.name), defaults),
@@ -119,15 +119,15 @@ def _sum_of_containers(pod: Pod, statuses: Mapping[str, ContainerStatus], defaul
 def _most_at_once(
     pod: Pod, requests: Callable[[Container], Quantities], at_start: Callable[[Container], Quantities]
 ) -> Quantities:
-    """The most that the containers take at any time; `at_start` says it of init containers that end."""
+    """The most that the containers take at any time; `at_start` has the requests of init containers that end."""
     spec = pod.spec
     if len(spec.containers) == 1 and not spec.init_containers:  # most pods
         return requests(spec.containers[0])
     total: Quantities = {}
     for container in spec.containers:
         _add(total, requests(container))
-    # While the i-th init container runs, so do the sidecars before it; the pod needs the largest such moment. Of what a
-    # container does not name itself, a moment before it has needed as much.
+    # While the i-th init container runs, so do the sidecars before it; the pod needs the largest such moment. Resources
+    # that a container does not name were needed as much at an earlier moment.
     sidecars: Quantities = {}
     peak: Quantities = {}
     for container in spec.init_containers:
@@ -147,7 +147,7 @@ def _most_at_once(
 def _container_requests(
     pod: Pod, container: Container, status: ContainerStatus | None, defaults: Quantities
 ) -> Quantities:
-    requests = _parsed(container.resources.requests)
+    requests = _parse(container.resources.requests)
     if status is not None and status.resources is not None:
         requests = _effective(pod, requests, status.resources, status.allocated_resources)
     for name, amount in defaults.items():
@@ -156,36 +156,37 @@ def _container_requests(
 
 
 def _largest_sum(pod: Pod, pod_level: bool, defaults: Quantities) -> Quantities:
-    """The largest of what is wanted, allocated and actual, each summed up over the containers first.
+    """The largest of desired, allocated and actual requests, each summed up over the containers first.
 
-    With `pod_level`, sums that the status has itself go before those.
+    With `pod_level`, the pod's own sums in its status go before those.
     """
-    infeasible, status = _resize_is_infeasible(pod), pod.status
-    statuses = {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
+    infeasible, pod_status = _resize_is_infeasible(pod), pod.status
+    statuses = {status.name: status for status in (*pod_status.init_container_statuses, *pod_status.container_statuses)}
 
-    def wanted(container: Container) -> ResourceList:
+    def desired(container: Container) -> ResourceList:
         return container.resources.requests
 
     def allocated(container: Container) -> ResourceList:
-        known = statuses.get(container.name)
-        held = {} if known is None else known.allocated_resources
-        return held or ({} if infeasible else wanted(container))
+        status = statuses.get(container.name)
+        amounts = {} if status is None else status.allocated_resources
+        return amounts or ({} if infeasible else desired(container))
 
     def actual(container: Container) -> ResourceList:
-        known = statuses.get(container.name)
-        held = {} if known is None or known.resources is None else known.resources.requests
-        return held or allocated(container)
+        status = statuses.get(container.name)
+        amounts = {} if status is None or status.resources is None else status.resources.requests
+        return amounts or allocated(container)
 
-    def total(said: Callable[[Container], ResourceList]) -> Quantities:
+    def total(amounts_of: Callable[[Container], ResourceList]) -> Quantities:
         def requests(container: Container) -> Quantities:
-            return {**defaults, **_parsed(said(container))}
+            return {**defaults, **_parse(amounts_of(container))}
 
         return _most_at_once(pod, requests, requests)
 
-    result: Quantities = {} if infeasible else total(wanted)
-    if pod_level and status.allocated_resources and status.resources is not None and status.resources.requests:
-        _raise_to(result, _parsed(status.resources.requests))
-        _raise_to(result, _parsed(status.allocated_resources))
+    result: Quantities = {} if infeasible else total(desired)
+    own = pod_status.resources.requests if pod_status.resources is not None else {}
+    if pod_level and own and pod_status.allocated_resources:
+        _raise_to(result, _parse(own))
+        _raise_to(result, _parse(pod_status.allocated_resources))
     elif statuses or infeasible:
         _raise_to(result, total(actual))
         _raise_to(result, total(allocated))
@@ -193,25 +194,26 @@ def _largest_sum(pod: Pod, pod_level: bool, defaults: Quantities) -> Quantities:
 
 
 def _pod_level_requests(pod: Pod, resources: ResourceRequirements, from_status: bool, by_pod: bool) -> Quantities:
-    wanted = {n: q for n, q in _parsed(resources.requests).items() if _allowed_at_pod_level(n)}
-    if not wanted or not from_status or pod.status.resources is None:
-        return wanted
-    effective = _effective(pod, wanted, pod.status.resources, pod.status.allocated_resources)
+    desired = {name: amount for name, amount in _parse(resources.requests).items() if _allowed_at_pod_level(name)}
+    if not desired or not from_status or pod.status.resources is None:
+        return desired
+    effective = _effective(pod, desired, pod.status.resources, pod.status.allocated_resources)
     if by_pod:
         return {name: amount for name, amount in effective.items() if _allowed_at_pod_level(name)}
-    return {name: effective.get(name, Quantity(0)) for name in wanted}
+    return {name: effective.get(name, ZERO) for name in desired}
 
 
-def _effective(pod: Pod, wanted: Quantities, actual: ResourceRequirements, allocated: ResourceList) -> Quantities:
-    """A resize counts as the larger of what is wanted and what is held, unless it can never happen on this node."""
-    result: Quantities = {} if _resize_is_infeasible(pod) else dict(wanted)
-    _raise_to(result, _parsed(actual.requests))
-    _raise_to(result, _parsed(allocated))
+def _effective(pod: Pod, desired: Quantities, actual: ResourceRequirements, allocated: ResourceList) -> Quantities:
+    """A resize counts as the larger of what is desired and what is held, unless it can never happen on this node."""
+    result: Quantities = {} if _resize_is_infeasible(pod) else dict(desired)
+    _raise_to(result, _parse(actual.requests))
+    _raise_to(result, _parse(allocated))
     return result
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:
-    pending = next((c for c in pod.status.conditions if c.type == "PodResizePending"), None)
+    conditions = pod.status.conditions
+    pending = next((condition for condition in conditions if condition.type == "PodResizePending"), None)
     return pending is not None and pending.reason == "Infeasible"
 
 
@@ -219,7 +221,7 @@ def _allowed_at_pod_level(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith("hugepages-")
 
 
-def _parsed(resources: ResourceList) -> Quantities:
+def _parse(resources: ResourceList) -> Quantities:
     return {name: parse_quantity(text) for name, text in resources.items()}
 
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 Hooks = Mapping[type, Callable[[Any], Any]]
 
 _INT64 = (-(2**63), 2**63 - 1)
-_BAD: Any = object()  # what a value that could not be read is read as
+_BAD: Any = object()  # stands for a value that cannot be read
 _NAMES: dict[Any, str] = {
     str: "a string",
     bool: "true or false",
@@ -36,7 +36,7 @@ class Mistake(NamedTuple):
     path: str
     problem: str
     reason: str = "FieldValueInvalid"
-    """What an API server calls this sort of mistake."""
+    """The API server's name for this kind of mistake."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}" if self.path else self.problem
@@ -87,9 +87,9 @@ class _Walk:
         if type_ is Any or type_ is object:
             return value
         if type_ in self._hooks:
-            return self._hooked(value, type_, path)
+            return self._read_by_hook(value, type_, path)
         if origin is Annotated:
-            return self._bounded(value, type_, path)
+            return self._read_within_bounds(value, type_, path)
         if origin in (Union, types.UnionType):
             return self._union(value, get_args(type_), path)
         if origin is Literal:
@@ -106,24 +106,24 @@ class _Walk:
         self.mistakes.append(Mistake(path, problem))
         return _BAD
 
-    def _expected(self, path: str, what: str, value: Any) -> Any:
-        return self._mistake(path, f"expected {what}, got {described(value)}")
+    def _mismatch(self, path: str, expected: str, value: Any) -> Any:
+        return self._mistake(path, f"expected {expected}, got {described(value)}")
 
-    def _hooked(self, value: Any, type_: Any, path: str) -> Any:
+    def _read_by_hook(self, value: Any, type_: Any, path: str) -> Any:
         try:
             return self._hooks[type_](value)
         except ValueError as error:
             return self._mistake(path, str(error))
 
-    def _bounded(self, value: Any, type_: Any, path: str) -> Any:
-        base, *marks = get_args(type_)
-        read = self.read(value, base, path)
-        for mark in marks:
-            if read is _BAD or not isinstance(mark, msgspec.Meta):
+    def _read_within_bounds(self, value: Any, type_: Any, path: str) -> Any:
+        base, *bounds = get_args(type_)
+        result = self.read(value, base, path)
+        for bound in bounds:
+            if result is _BAD or not isinstance(bound, msgspec.Meta):
                 continue
-            if (mark.ge is not None and read < mark.ge) or (mark.le is not None and read > mark.le):
-                return self._expected(path, f"{_name(base)} from {mark.ge} to {mark.le}", value)
-        return read
+            if (bound.ge is not None and result < bound.ge) or (bound.le is not None and result > bound.le):
+                return self._mismatch(path, f"{_name(base)} from {bound.ge} to {bound.le}", value)
+        return result
 
     def _union(self, value: Any, options: tuple[Any, ...], path: str) -> Any:
         if value is None and type(None) in options:
@@ -133,59 +133,58 @@ class _Walk:
             return self.read(value, choices[0], path)
         for choice in choices:
             attempt = _Walk(self._strict, self._shape_only, self._hooks)
-            read = attempt.read(value, choice, path)
+            result = attempt.read(value, choice, path)
             if not attempt.mistakes:
-                return read
-        return self._expected(path, " or ".join(map(_name, choices)), value)
+                return result
+        return self._mismatch(path, " or ".join(map(_name, choices)), value)
 
     def _literal(self, value: Any, allowed: tuple[Any, ...], path: str) -> Any:
         if self._shape_only:
             return self.read(value, type(allowed[0]), path)
         if any(value == choice and type(value) is type(choice) for choice in allowed):
             return value
-        return self._expected(path, " or ".join(json.dumps(choice) for choice in allowed), value)
+        return self._mismatch(path, " or ".join(json.dumps(choice) for choice in allowed), value)
 
     def _list(self, value: Any, container: Any, item: Any, path: str) -> Any:
         if not isinstance(value, list):
-            return self._expected(path, "a list", value)
-        return container([self._element(each, item, f"{path}[{i}]") for i, each in enumerate(value)])
+            return self._mismatch(path, "a list", value)
+        return container([self._element(element, item, f"{path}[{i}]") for i, element in enumerate(value)])
 
     def _dict(self, value: Any, item: Any, path: str) -> Any:
         if not isinstance(value, dict):
-            return self._expected(path, "a mapping", value)
-        return {key: self._element(each, item, _join(path, key)) for key, each in value.items()}
+            return self._mismatch(path, "a mapping", value)
+        return {key: self._element(element, item, _join(path, key)) for key, element in value.items()}
 
     def _element(self, value: Any, type_: Any, path: str) -> Any:
         return self._zero(type_, path) if value is None else self.read(value, type_, path)
 
     def _struct(self, value: Any, type_: type[msgspec.Struct], path: str) -> Any:
         if not isinstance(value, dict):
-            return self._expected(path, "a mapping", value)
+            return self._mismatch(path, "a mapping", value)
         mistakes_before = len(self.mistakes)
         fields = _fields_of(type_)
         if self._strict:
             for key in value:
                 if key not in fields:
                     self._mistake(_join(path, key), f"unknown field{_suggestion(key, fields)}")
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, field in fields.items():
             here = _join(path, key)
             if value.get(key) is not None or (key in value and field.type in self._hooks):
-                given[field.name] = self.read(value[key], field.type, here)
+                values[field.name] = self.read(value[key], field.type, here)
+            elif field.required and self._shape_only:
+                values[field.name] = self._zero(field.type, here)
             elif field.required:
-                given[field.name] = self._zero(field.type, here) if self._shape_only else self._missing(here)
+                self._mistake(here, "required field is missing")
         if len(self.mistakes) > mistakes_before:
             return _BAD
         try:
-            return type_(**given)
+            return type_(**values)
         except ValueError as error:  # from a record that checks itself
             return self._mistake(path, str(error))
 
-    def _missing(self, path: str) -> Any:
-        return self._mistake(path, "required field is missing")
-
     def _zero(self, type_: Any, path: str) -> Any:
-        """The value Go gives to what is not there."""
+        """Go's zero value of the type, which an absent field has."""
         origin = get_origin(type_)
         if type_ is Any or type(None) in get_args(type_):
             return None
@@ -197,20 +196,20 @@ class _Walk:
             return self._struct({}, type_, path)
         if (origin or type_) in _NAMES:
             return (origin or type_)()
-        return self._expected(path, _name(type_), None)
+        return self._mismatch(path, _name(type_), None)
 
     def _scalar(self, value: Any, type_: Any, path: str) -> Any:
         if type_ is bytes and isinstance(value, str):
             try:
                 return base64.b64decode(value.replace("\r", "").replace("\n", ""), validate=True)
             except ValueError:
-                return self._expected(path, "a base64 string", value)
+                return self._mismatch(path, "a base64 string", value)
         if type_ is float and type(value) is int:
             return float(value)
         if type(value) is not type_:
-            return self._expected(path, _name(type_), value)
+            return self._mismatch(path, _name(type_), value)
         if type_ is int and not _INT64[0] <= value <= _INT64[1]:
-            return self._expected(path, f"an integer from {_INT64[0]} to {_INT64[1]}", value)
+            return self._mismatch(path, f"an integer from {_INT64[0]} to {_INT64[1]}", value)
         return value
 
 

@@ -1,7 +1,6 @@
 """Selectors compiled to a hashable form: label selectors, and the terms of node selectors.
 
-A requirement asks about one label, so it is a question about one value. That is what lets the columns answer it once
-per distinct value instead of once per node.
+A requirement is about one label, so the columns evaluate it once per distinct value instead of once per node.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def read_selector(text: str) -> Selector:
 
 
 def selector_from_labels(labels: Mapping[str, str]) -> Selector:
-    """The selector that asks for exactly these labels; with none it matches everything."""
+    """The selector that requires these labels; without any it matches everything."""
     return Selector(tuple(Requirement(k, "In", frozenset((v,))) for k, v in sorted(labels.items())))
 
 
@@ -143,7 +142,7 @@ def node_matches(terms: Iterable[NodeTerm], node: Node) -> bool:
 
 
 class NodeRequirements:
-    """What a pod's nodeSelector and required node affinity ask of a node. A malformed term just never matches."""
+    """The requirements of a pod's nodeSelector and required node affinity. A malformed term never matches."""
 
     __slots__ = ("labels", "terms")
 

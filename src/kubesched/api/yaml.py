@@ -44,8 +44,8 @@ _TYPES_OF_TAGS: dict[str, tuple[type, ...]] = {
 _MOST_BY_ALIASES = 256 << 20
 """Characters that aliases may make of one document, unless the caller says less."""
 _OVERHEAD = 8
-"""What a value counts for besides its text."""
-_OPEN: Any = object()  # what an anchor stands for while its value is being read
+"""Characters that each value counts besides its text."""
+_OPEN: Any = object()  # the value of an anchor while it is being read
 
 
 class YamlError(ValueError):
@@ -67,7 +67,7 @@ class Document(NamedTuple):
 
 
 def documents(text: str, *, strict: bool = False, most_by_aliases: int = _MOST_BY_ALIASES) -> Iterator[Document]:
-    """The documents in the text, one by one: what follows a document is looked at only when asked for.
+    """The documents in the text, one by one: each is parsed only when it is asked for.
 
     Text that begins with a brace or a bracket is JSON, and then it is one document. Where Kubernetes decodes
     `strict`ly, a key that `<<` brings along counts as given, so that it cannot be overridden. Aliases make a document
@@ -106,13 +106,13 @@ def _yaml(text: str, strict: bool = False, most_by_aliases: int = _MOST_BY_ALIAS
 
 
 def _check_version(event: yaml.DocumentStartEvent) -> None:
-    """Go's parser takes no other version, though the newer ones would make no difference to it."""
+    """Go's parser refuses other versions, though it would read the newer ones no differently."""
     if event.version not in (None, (1, 1)):
         _fail(f"%YAML {'.'.join(map(str, event.version))} is not read by Kubernetes, only version 1.1 is", event)
 
 
 def _unreadable(text: str, error: yaml.reader.ReaderError) -> YamlError:
-    """A character that YAML does not allow. Where it is, the parsers count in their own ways."""
+    """A character that YAML does not allow. Its position is found here: the parsers count in different ways."""
     character = chr(error.character) if isinstance(error.character, int) and error.character >= 0 else ""
     at = text.find(character) if character else -1
     if at < 0:
@@ -131,7 +131,7 @@ class _Reader:
         self._next = loader.get_event
         self._strict = strict
         self._anchors: dict[str, tuple[Any, int]] = {}
-        """Values, and how large they are, written out."""
+        """Values, and their sizes without aliases."""
         self._size = 0
         self._left_for_aliases = most_by_aliases
 
@@ -176,13 +176,13 @@ class _Reader:
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if _is_merge(event):
                 merge = event
-                merged = self._joined(merged, self._merge(self._next()), merge)
+                merged = self._join(merged, self._merge(self._next()), merge)
                 continue
             key = self._key(event)
             if key in own:
                 _fail_twice(key, event)
             own[key] = self.value(self._next())
-        return self._joined(own, merged, merge) if merge else own
+        return self._join(own, merged, merge) if merge else own
 
     def _merge(self, event: Any) -> dict[str, Any]:
         value = self.value(event)
@@ -190,14 +190,14 @@ class _Reader:
         for source in value if isinstance(value, list) else [value]:
             if not isinstance(source, dict):
                 _fail("<< merges a mapping or a list of mappings", event)
-            merged = self._joined(merged, source, event)
+            merged = self._join(merged, source, event)
         return merged
 
-    def _joined(self, given: dict[str, Any], brought: dict[str, Any], event: Any) -> dict[str, Any]:
-        """What is given, and what `<<` brings along unless it is given; strictly, that must not happen."""
-        if self._strict and (twice := next((key for key in brought if key in given), None)) is not None:
+    def _join(self, own: dict[str, Any], merged: dict[str, Any], event: Any) -> dict[str, Any]:
+        """The own keys of a mapping go before those that `<<` merges; strictly, no key may be in both."""
+        if self._strict and (twice := next((key for key in merged if key in own), None)) is not None:
             _fail_twice(twice, event)
-        return {**brought, **given}
+        return {**merged, **own}
 
     def _key(self, event: Any) -> str:
         """The name of a field: a scalar of another type is written as in JSON."""
@@ -232,7 +232,7 @@ def _scalar(event: Any) -> Any:
 
 @lru_cache(maxsize=16384)
 def _plain(text: str) -> Any:
-    """What an unquoted scalar means. Manifests repeat themselves, so answers are kept."""
+    """The value of an unquoted scalar. Cached: manifests repeat themselves."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
@@ -290,7 +290,9 @@ class _GivenTwiceError(ValueError):
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(_with_whole_characters(text), object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        return json.loads(
+            _with_whole_characters(text), object_pairs_hook=_without_repeats, parse_constant=_refuse_constant
+        )
     except json.JSONDecodeError as error:
         raise YamlError(f"not JSON: {error.msg}", error.lineno, error.colno) from error
     except _GivenTwiceError as error:
@@ -302,7 +304,7 @@ def _json(text: str) -> Any:
 
 
 def _with_whole_characters(text: str) -> str:
-    """JSON in which every half of a surrogate pair has its other half; Go puts U+FFFD for those that have not."""
+    """The JSON with U+FFFD, as Go has it, for each half of a surrogate pair without its other half."""
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _ESCAPE.sub(lambda escape: "\\ufffd" if escape["half"] else escape[0], text)
@@ -317,7 +319,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
@@ -336,7 +338,7 @@ def dump(value: Any) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what PyYAML would leave plain but Go's dialect takes for something else, such as `y` or `1e3`."""
+    """Quotes strings that are none without quotes in Go's dialect, such as `y` or `1e3`."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -33,7 +33,7 @@ class RequestedToCapacityRatioParam(Record, frozen=True):
 
 
 class ScoringStrategy(Record, frozen=True):
-    """How full nodes should be. A strategy given without type is for the plugin to refuse."""
+    """Whether to prefer empty or full nodes. NodeResourcesFit refuses a strategy without a type."""
 
     type: str = ""
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
@@ -64,7 +64,7 @@ class InterPodAffinityArgs(Record, frozen=True):
 
 
 class NodeAffinityArgs(Record, frozen=True):
-    """Node affinity that every pod of the profile has on top of its own."""
+    """Node affinity that every pod of the profile has besides its own."""
 
     added_affinity: NodeAffinity | None = None
 
@@ -84,7 +84,7 @@ class NodeResourcesFitArgs(Record, frozen=True):
 
 
 class PodTopologySpreadArgs(Record, frozen=True):
-    """How to spread pods that do not say so themselves: as the system likes it, or by this list."""
+    """How to spread pods without constraints: by the system's defaults, or by this list."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = "System"

@@ -1,4 +1,4 @@
-"""Whether the arguments of in-tree plugins make sense: every mistake at once."""
+"""The mistakes in the arguments of in-tree plugins, all at once."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def validate_args(path: str, plugin: str, args: Any, features: Features) -> Iterator[Mistake]:
-    """All mistakes in a plugin's arguments; plugins we do not know judge their own.
+    """All mistakes in the arguments of an in-tree plugin; other plugins check their own.
 
-    Upstream files the check of NodeResourcesFit under the name of its arguments by mistake, so that they are checked
-    only when the plugin is built, and a plugin of that other name is always refused. So it is here.
+    By mistake kube-scheduler has the check of NodeResourcesFit under the name NodeResourcesFitArgs, so that the
+    arguments are checked only when the plugin is built, and a plugin of that other name is always refused. So it is
+    here.
     """
     if plugin == "NodeResourcesFitArgs":
         yield invalid(path, args, "has to be NodeResourcesFitArgs; the plugin is called NodeResourcesFit")
@@ -82,7 +83,7 @@ def _node_affinity(path: str, args: NodeAffinityArgs) -> Iterator[Mistake]:
             yield from _node_selector_term(f"{here}[{i}]", term)
     here = f"{path}.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
     for i, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
-        if preferred.weight != 0:  # a term that weighs nothing is never looked at
+        if preferred.weight != 0:  # kube-scheduler ignores terms of weight 0
             yield from _node_selector_term(f"{here}[{i}]", preferred.preference)
 
 
@@ -126,10 +127,10 @@ def _pod_topology_spread(path: str, args: PodTopologySpreadArgs) -> Iterator[Mis
     for i, constraint in enumerate(args.default_constraints):
         here = f"{path}.defaultConstraints[{i}]"
         yield from _default_constraint(here, constraint)
-        pair = (constraint.topology_key, constraint.when_unsatisfiable)
-        if pair in seen:
-            yield duplicate(here, pair)
-        seen.add(pair)
+        identity = (constraint.topology_key, constraint.when_unsatisfiable)
+        if identity in seen:
+            yield duplicate(here, identity)
+        seen.add(identity)
 
 
 def _default_constraint(path: str, constraint: TopologySpreadConstraint) -> Iterator[Mistake]:
@@ -163,7 +164,7 @@ def _needs(gate: str) -> str:
 
 
 def validate_node_resources_fit(path: str, args: NodeResourcesFitArgs) -> Iterator[Mistake]:
-    """All mistakes in the arguments of NodeResourcesFit; the plugin asks when it is built."""
+    """All mistakes in the arguments of NodeResourcesFit, which checks them when it is built."""
     for i, resource in enumerate(args.ignored_resources):
         if fault := label_key_fault(resource):
             yield invalid(f"{path}.ignoredResources[{i}]", resource, fault)

@@ -17,7 +17,7 @@ from kubesched.config.features import Features
 
 
 class ExtenderTLSConfig(Record, frozen=True):
-    """How to trust an extender, and how to be trusted by it. Data wins over files."""
+    """The authorities and the client certificate for an extender. Data goes before files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -37,7 +37,7 @@ class ExtenderManagedResource(Record, frozen=True):
 
 
 class ExtenderConfig(Record, frozen=True):
-    """Where an extender listens, and which questions it answers: a verb left empty is never asked."""
+    """The address of an extender, and its verbs: the scheduler calls none that is empty."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -66,7 +66,7 @@ class PluginEntry(Record, frozen=True):
 
 
 class PluginSet(Record, frozen=True):
-    """What one extension point runs besides its defaults, in order, and which defaults it does not run."""
+    """The plugins that an extension point runs besides its defaults, in order, and the defaults that it does not."""
 
     enabled: tuple[PluginEntry, ...] = ()
     disabled: tuple[PluginEntry, ...] = ()
@@ -78,7 +78,7 @@ class PluginSet(Record, frozen=True):
 
 
 class Plugins(Record, frozen=True):
-    """A plugin set per extension point. `multi_point` enables a plugin wherever it has something to say."""
+    """A plugin set per extension point. `multi_point` enables a plugin at every extension point that it implements."""
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -107,12 +107,12 @@ class Plugins(Record, frozen=True):
 
 
 def point_as_written(point: str) -> str:
-    """What a file calls an extension point: `preFilter` for `pre_filter`."""
+    """The name of an extension point in a file: `preFilter` for `pre_filter`."""
     return Plugins.__struct_encode_fields__[Plugins.__struct_fields__.index(point)]
 
 
 class PluginConfig(Record, frozen=True):
-    """The arguments of one plugin: a record for plugins we know, plain values for others."""
+    """The arguments of one plugin: a record for in-tree plugins, plain values for others."""
 
     name: str = ""
     args: Any = None
@@ -162,7 +162,7 @@ class ProfileConfig(Record, frozen=True):
 
 
 class SharedSettings(Record, frozen=True):
-    """What is said once for all profiles."""
+    """The settings that all profiles share."""
 
     parallelism: Int32 = 16
     leader_election: LeaderElection = LeaderElection()
@@ -184,7 +184,7 @@ class WrittenConfiguration(SharedSettings, frozen=True):
 
 @dataclass(frozen=True)
 class WrittenValues:
-    """The plain values of a file. All are equal: two configurations are the same if they come to the same."""
+    """The plain values of a file. All compare equal, so that configurations are equal if their settings are."""
 
     plain: Any = field(default=None, compare=False)
 
@@ -195,6 +195,6 @@ class SchedulerConfiguration(SharedSettings, frozen=True):
     enable_contention_profiling: bool = True
     profiles: tuple[ProfileConfig, ...] = ()
     features: Features = Features()
-    """The feature gates under which it was read; in no file, but all that is made from it goes by them."""
+    """The feature gates under which it was read. They are in no file, but hold for all that is built from it."""
     written: WrittenValues = WrittenValues()
-    """What it was read from: another release may make something else of that."""
+    """The values that it was read from, which another release may read otherwise."""

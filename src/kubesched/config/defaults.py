@@ -71,7 +71,7 @@ _NODE_NAME_FIRST = ("SchedulingGates", "PrioritySort", "NodeName", "NodeUnschedu
 
 
 def complete(written: WrittenConfiguration, features: Features) -> WrittenConfiguration:
-    """The configuration with everything filled in that the file leaves open."""
+    """The configuration with all defaults that the file leaves out."""
     contention, connection = written.enable_contention_profiling, written.client_connection
     return msgspec.structs.replace(
         written,
@@ -84,12 +84,12 @@ def complete(written: WrittenConfiguration, features: Features) -> WrittenConfig
 
 def _complete_zeros(written: R) -> R:
     """Zeros and empty texts mean the default; `false` means what it says."""
-    given = {name: value for name, value in msgspec.structs.asdict(written).items() if value or value is False}
-    return type(written)(**given)
+    values = {name: value for name, value in msgspec.structs.asdict(written).items() if value or value is False}
+    return type(written)(**values)
 
 
 def as_float32(number: float) -> float:
-    """Kubernetes keeps 32 bits: a finer number is not what it will use."""
+    """The number in 32 bits, which are all that Kubernetes keeps."""
     return float(str(np.float32(number)))
 
 
@@ -113,9 +113,10 @@ def _complete_profile(written: WrittenProfile, features: Features) -> WrittenPro
 
 def default_plugins(features: Features) -> dict[str, int]:
     """The plugins of a profile that names none, with their weights, in the order in which they run."""
-    off = () if features.declared_features else ("NodeDeclaredFeatures",)
     order = dict.fromkeys(_NODE_NAME_FIRST, 0) if features.release.node_name_first else {}
-    plugins = {name: weight for name, weight in (order | DEFAULT_PLUGINS).items() if name not in off}
+    plugins = order | DEFAULT_PLUGINS
+    if not features.declared_features:
+        del plugins["NodeDeclaredFeatures"]
     if features.gang_scheduling:
         plugins["GangScheduling"] = 0
     if features.group_topology:
@@ -136,13 +137,13 @@ def _merge(defaults: dict[str, int], written: PluginSet) -> PluginSet:
     """
     last_of = {plugin.name: i for i, plugin in enumerate(written.enabled)}
     disabled = written.disabled_names
-    kept = {} if "*" in disabled else {n: w for n, w in defaults.items() if n not in disabled}
+    kept = {} if "*" in disabled else {name: defaults[name] for name in defaults if name not in disabled}
     enabled = [
         written.enabled[last_of[name]] if name in last_of else PluginEntry(name=name, weight=weight)
         for name, weight in kept.items()
     ]
-    placed = {last_of[name] for name in kept if name in last_of}
-    enabled += [plugin for i, plugin in enumerate(written.enabled) if i not in placed]
+    replacements = {last_of[name] for name in kept if name in last_of}
+    enabled += [plugin for i, plugin in enumerate(written.enabled) if i not in replacements]
     return PluginSet(
         enabled=tuple(enabled),
         disabled=tuple(PluginEntry(name=plugin.name) for plugin in written.disabled),
@@ -152,7 +153,7 @@ def _merge(defaults: dict[str, int], written: PluginSet) -> PluginSet:
 def complete_args(args: PluginArgs, features: Features) -> PluginArgs:
     """Arguments with their zeros filled in: empty lists of resources, weights of 0, an empty type of defaulting.
 
-    What needs a feature that is off has no default.
+    Arguments that need a feature which is off have no default.
     """
     match args:
         case DynamicResourcesArgs(filter_timeout=search, binding_timeout=binding):
@@ -184,14 +185,14 @@ def differences_from_default(plugins: Plugins, features: Features = DEFAULT_FEAT
     """How merged plugins differ from the default ones, in words: what is missing, added, or weighs differently."""
     weights = {plugin.name: plugin.weight for plugin in plugins.multi_point.enabled}
     defaults = default_plugins(features)
-    words = [f"without {name}" for name in defaults if name not in weights]
+    differences = [f"without {name}" for name in defaults if name not in weights]
     for name, weight in weights.items():
         if name not in defaults:
-            words.append(f"with {name}")
+            differences.append(f"with {name}")
         elif weight != defaults[name]:
-            words.append(f"{name} weight {weight} (default {defaults[name]})")
+            differences.append(f"{name} weight {weight} (default {defaults[name]})")
     for point, plugin_set in plugins.sets():
         if point != "multi_point":
-            words += [f"{plugin.name} at {point_as_written(point)}" for plugin in plugin_set.enabled]
-            words += [f"no {plugin.name} at {point_as_written(point)}" for plugin in plugin_set.disabled]
-    return words
+            differences += [f"{plugin.name} at {point_as_written(point)}" for plugin in plugin_set.enabled]
+            differences += [f"no {plugin.name} at {point_as_written(point)}" for plugin in plugin_set.disabled]
+    return differences

@@ -1,12 +1,13 @@
-"""Feature gates that change what is decided, by names of our own, and the release of Kubernetes that they belong to.
+"""Feature gates that change decisions, as fields of a record, and the release of Kubernetes that they belong to.
 
-Which gates there are is in the tables of `config.gates`; what a command line may set, in `daemon.feature_gates`.
+The tables of `config.gates` have all gates; `daemon.feature_gates` says what a command line may set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from kubesched.api.release import V1_36, Release
 from kubesched.config.gates import gates_of
@@ -14,10 +15,9 @@ from kubesched.config.gates import gates_of
 _DEFAULT_RELEASE = V1_36
 
 
-def _gate(name: str) -> bool:
-    known = gates_of(_DEFAULT_RELEASE).get(name)
-    made: bool = field(default=known is not None and known.default, metadata={"gate": name})
-    return made
+def _gate(name: str) -> Any:
+    gate = gates_of(_DEFAULT_RELEASE).get(name)
+    return field(default=gate is not None and gate.default, metadata={"gate": name})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,25 +86,24 @@ class Features:
     def of(cls, gates: Mapping[str, bool], release: Release = _DEFAULT_RELEASE) -> Features:
         """From gates by their Kubernetes names; those not mentioned are at their default, others do not matter.
 
-        A gate that a release no longer has is on if the one is that it became a part of.
+        A gate that became part of another, and that the release no longer has, is on if the other is.
         """
-        known = {name: gate.default for name, gate in gates_of(release).items()} | dict(gates)
-        merged = {name: known.get(into, False) for name, into in _MERGED.items() if name not in known}
-        values = known | merged
-        return cls(release=release, **{one: values.get(gate, False) for one, gate in GATES_BY_FIELD.items()})
+        values = {name: gate.default for name, gate in gates_of(release).items()} | dict(gates)
+        values |= {name: values.get(into, False) for name, into in _MERGED.items() if name not in values}
+        return cls(release=release, **{name: values.get(gate, False) for name, gate in GATES_BY_FIELD.items()})
 
     def is_on(self, gate: str) -> bool:
         """Whether a gate that changes what is decided is on, by its Kubernetes name."""
-        return any(getattr(self, name) for name, known in GATES_BY_FIELD.items() if known == gate)
+        return any(getattr(self, name) for name, field_gate in GATES_BY_FIELD.items() if field_gate == gate)
 
     @property
     def changed(self) -> dict[str, bool]:
         """The gates that are not at their default, by their Kubernetes names."""
-        usual = Features.of({}, self.release)
+        defaults = Features.of({}, self.release)
         return {
             gate: getattr(self, name)
             for name, gate in GATES_BY_FIELD.items()
-            if getattr(self, name) != getattr(usual, name)
+            if getattr(self, name) != getattr(defaults, name)
         }
 
     @property
@@ -116,10 +115,12 @@ class Features:
 _MERGED = {"GangScheduling": "GenericWorkload", "WorkloadAwarePreemption": "GenericWorkload"}
 """Gates that became part of another (kubernetes/kubernetes#139520)."""
 
-GATES_BY_FIELD: dict[str, str] = {one.name: one.metadata["gate"] for one in fields(Features) if one.metadata}
+GATES_BY_FIELD: dict[str, str] = {
+    feature.name: feature.metadata["gate"] for feature in fields(Features) if feature.metadata
+}
 DEFAULT_FEATURES = Features()
 POD_GROUP_GATES = tuple(
     GATES_BY_FIELD[name]
     for name in ("pod_groups", "gang_scheduling", "group_preemption", "group_topology", "job_groups")
 )
-"""All that is about pod groups."""
+"""The gates of features of pod groups."""

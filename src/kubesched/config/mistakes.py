@@ -1,4 +1,4 @@
-"""What can be wrong with a configuration, in the words Kubernetes uses for kinds of mistakes."""
+"""The mistakes in a configuration, in the words of Kubernetes for each kind of mistake."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _plain(value: Any) -> Any:
         case Duration():
             return str(value)
         case tuple() | list():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case bytes():
             return base64.b64encode(value).decode()
         case float() if value.is_integer():
@@ -121,16 +121,12 @@ def _record(record: msgspec.Struct) -> dict[str, Any]:
     plain = {}
     for field in msgspec.structs.fields(record):
         value = getattr(record, field.name)
-        is_optional = field.default is None
-        if value is not None and (is_optional or field.name in always or not _is_empty(value)):
+        is_empty = not value and not isinstance(value, msgspec.Struct)
+        if value is not None and (field.default is None or field.name in always or not is_empty):
             plain[field.encode_name] = _plain(value)
     if isinstance(record, ProfileConfig) and record.plugin_config:
         plain["pluginConfig"] = [_plugin_config(name, args) for name, args in record.plugin_config.items()]
     return plain
-
-
-def _is_empty(value: Any) -> bool:
-    return not isinstance(value, msgspec.Struct) and not value
 
 
 def _plugin_config(name: str, args: Any) -> dict[str, Any]:

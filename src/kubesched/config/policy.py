@@ -1,4 +1,4 @@
-"""A legacy Policy file translated: one profile whose plugins do what its predicates and priorities did."""
+"""Translates a legacy Policy file to a profile whose plugins do what its predicates and priorities did."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _RATIO = "RequestedToCapacityRatioPriority"
 
 
 class Translation(NamedTuple):
-    """The configuration a Policy amounts to, and remarks on what has no counterpart but changes no decision."""
+    """The configuration that does what a Policy did, and remarks on what has no counterpart but changes no decision."""
 
     configuration: SchedulerConfiguration
     notes: tuple[str, ...] = ()
@@ -56,14 +56,14 @@ class Translation(NamedTuple):
 def translate(text: str, *, source: str = "<policy>") -> Translation:
     """The configuration that does what the Policy in the text did, or an error with all that cannot be translated."""
     policy = read_policy(text, source=source)
-    work = _Work()
-    work.take_predicates(policy.predicates)
-    work.take_priorities(policy.priorities)
-    work.mistakes += validate_extenders("extenders", policy.extenders)
-    work.mistakes += out_of_range("hardPodAffinitySymmetricWeight", policy.hard_pod_affinity_symmetric_weight, 0, 100)
-    if work.mistakes:
-        raise InvalidConfigError(work.mistakes, source)
-    written = WrittenConfiguration(profiles=(work.profile(policy),), extenders=policy.extenders)
+    translator = _Translator()
+    translator.take_predicates(policy.predicates)
+    translator.take_priorities(policy.priorities)
+    mistakes = [*translator.mistakes, *validate_extenders("extenders", policy.extenders)]
+    mistakes += out_of_range("hardPodAffinitySymmetricWeight", policy.hard_pod_affinity_symmetric_weight, 0, 100)
+    if mistakes:
+        raise InvalidConfigError(mistakes, source)
+    written = WrittenConfiguration(profiles=(translator.profile(policy),), extenders=policy.extenders)
     return Translation(from_written(written, source=source), tuple(_notes(policy)))
 
 
@@ -74,8 +74,8 @@ def _notes(policy: Policy) -> Iterable[str]:
         yield "NodePreferAvoidPodsPriority, one of the default priorities, has no counterpart and is left out"
 
 
-class _Work:
-    """The configuration that a Policy has been translated to so far."""
+class _Translator:
+    """Collects the predicates and priorities of a Policy, and makes the profile of them."""
 
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []
@@ -176,8 +176,8 @@ class _Work:
         return list(dict.fromkeys(plugins))
 
     def _scorers(self) -> dict[str, int]:
-        """The plugins that do the work of the priorities. Where two have become one, the first by name sets the weight:
-        so did kube-scheduler."""
+        """The plugins that do the work of the priorities. Where two have become one, the first by name sets the weight,
+        as in kube-scheduler."""
         weights: dict[str, int] = {}
         for name in sorted(self._weights):
             weights.setdefault(TABLE.priorities[name], self._weights[name])
@@ -198,8 +198,7 @@ class _Work:
                 points.setdefault(point, []).append(PluginEntry(name=name))
         for name, weight in self._scorers().items():
             for point in TABLE.score_points[name]:
-                scores = point == "score"
-                points.setdefault(point, []).append(PluginEntry(name=name, weight=weight if scores else 0))
+                points.setdefault(point, []).append(PluginEntry(name=name, weight=weight if point == "score" else 0))
         return Plugins(
             multi_point=PluginSet(enabled=tuple(always), disabled=(PluginEntry(name="*"),)),
             **{point: PluginSet(enabled=tuple(plugins)) for point, plugins in points.items()},
@@ -215,7 +214,7 @@ class _Work:
             if name in self._weights:
                 yield PluginConfig(name="NodeResourcesFit", args=self._scoring(strategy))
         if "EvenPodsSpreadPriority" in self._weights and "SelectorSpreadPriority" not in self._weights:
-            # Spreading pods that do not ask for it was the other priority's job.
+            # Only SelectorSpreadPriority spread pods without constraints of their own.
             yield PluginConfig(name="PodTopologySpread", args=PodTopologySpreadArgs(defaulting_type="List"))
 
     def _scoring(self, strategy: str) -> NodeResourcesFitArgs:

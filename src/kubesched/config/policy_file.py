@@ -17,7 +17,7 @@ from kubesched.config.mistakes import UnreadableConfigError
 
 
 class PolicyTable(msgspec.Struct, frozen=True):
-    """What policy.toml has; names are those of the Policy on the left, of plugins and their strategies on the right."""
+    """The tables of policy.toml, from names of the Policy to names of plugins and their strategies."""
 
     predicates: dict[str, tuple[str, ...]]
     mandatory_predicates: tuple[str, ...]
@@ -52,7 +52,7 @@ class LabelsPresence(Record, frozen=True):
 
 
 class PredicateArgument(Record, frozen=True):
-    """What a predicate of one's own checks: exactly one of these."""
+    """The check of a custom predicate: exactly one of these."""
 
     service_affinity: ServiceAffinity | None = None
     labels_presence: LabelsPresence | None = None
@@ -86,7 +86,7 @@ class RequestedToCapacityRatioArguments(Record, frozen=True):
 
 
 class PriorityArgument(Record, frozen=True):
-    """What a priority of one's own prefers: exactly one of these."""
+    """The preference of a custom priority: exactly one of these."""
 
     service_anti_affinity: ServiceAntiAffinity | None = None
     label_preference: LabelPreference | None = None
@@ -94,7 +94,7 @@ class PriorityArgument(Record, frozen=True):
 
 
 class PriorityPolicy(Record, frozen=True):
-    """A priority by name, and what it weighs."""
+    """A priority by name, and its weight."""
 
     name: str = ""
     weight: int = 0
@@ -125,7 +125,7 @@ def read_policy(text: str, *, source: str) -> Policy:
         for field, expected in (("apiVersion", "v1"), ("kind", "Policy"))
         if value.get(field) != expected
     ]
-    fields = {name: each for name, each in value.items() if name not in ("apiVersion", "kind")}
+    fields = {name: content for name, content in value.items() if name not in ("apiVersion", "kind")}
     if isinstance(fields.get("extenders"), list):
         fields["extenders"] = [_respell(extender, ExtenderConfig) for extender in fields["extenders"]]
     policy, faults = convert(fields, Policy, unknown="error", hooks={Duration: _nanoseconds})
@@ -135,15 +135,15 @@ def read_policy(text: str, *, source: str) -> Policy:
 
 
 def _respell(value: Any, type_: Any) -> Any:
-    """Fields of extenders spelled as we spell them: the Policy never minded case here, nor fields it did not know."""
+    """The known fields of an extender, spelled as in the record: here the Policy ignored case and unknown fields."""
     if isinstance(value, list):
-        return [_respell(each, get_args(type_)[0]) for each in value]
-    records = [each for each in (type_, *get_args(type_)) if hasattr(each, "__struct_fields__")]
+        return [_respell(item, get_args(type_)[0]) for item in value]
+    records = [option for option in (type_, *get_args(type_)) if hasattr(option, "__struct_fields__")]
     if not records or not isinstance(value, dict):
         return value
     fields = {field.encode_name.lower(): field for field in msgspec.structs.fields(records[0])}
-    known = [(fields[name.lower()], each) for name, each in value.items() if name.lower() in fields]
-    return {field.encode_name: _respell(each, field.type) for field, each in known}
+    contents = [(fields[name.lower()], content) for name, content in value.items() if name.lower() in fields]
+    return {field.encode_name: _respell(content, field.type) for field, content in contents}
 
 
 def _nanoseconds(value: Any) -> Duration:

@@ -28,11 +28,11 @@ from kubesched.config.mistakes import InvalidConfigError, UnreadableConfigError
 from kubesched.config.validation import validate
 
 Amendment: TypeAlias = Callable[[WrittenConfiguration], WrittenConfiguration]
-"""What goes before both the file and the defaults: `0` and the empty text are taken as they are."""
+"""Changes settings after the file and the defaults: `0` and the empty text do not mean a default there."""
 
 _HOOKS: Hooks = {Duration: Duration.parse}
 _KIND_LINE = re.compile(r"^kind: *[\"']?([A-Za-z]+)[\"']? *(?:#.*)?$", re.MULTILINE)
-_TO_COME = "podGroupPostFilter"
+_NEW_FIELD = "podGroupPostFilter"
 _OLD_VERSIONS = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3")
 
 
@@ -57,7 +57,7 @@ def load(
 
 
 def _other_kind(text: str) -> str:
-    """The kind that the text says it is, if that is none of ours: its YAML is then not ours to judge."""
+    """The kind that the text names, if it is another: an error about its YAML would mislead."""
     kind_line = _KIND_LINE.search(text)
     return kind_line[1] if kind_line and kind_line[1] != KIND else ""
 
@@ -72,7 +72,7 @@ def from_plain(
     """The configuration in plain values, as parsed from YAML or JSON."""
     written, mistakes = _read(value)
     if written is not None and not features.release.group_post_filter:
-        mistakes += _fields_to_come(value)
+        mistakes += _unknown_fields(value)
     if written is None or mistakes:
         raise UnreadableConfigError(mistakes, source)
     configuration = from_written(written, source=source, features=features, amend=amend)
@@ -80,7 +80,7 @@ def from_plain(
 
 
 def read_again(configuration: SchedulerConfiguration, features: Features) -> SchedulerConfiguration:
-    """What other gates, or another release, make of the same file. Raises ConfigError."""
+    """The same file, read under other gates or for another release. Raises ConfigError."""
     plain = configuration.written.plain
     return default(features) if plain is None else from_plain(plain, features=features)
 
@@ -104,7 +104,7 @@ def from_written(
 def default(
     features: Features = DEFAULT_FEATURES, *, source: str = "<config>", amend: Amendment | None = None
 ) -> SchedulerConfiguration:
-    """What an empty file means."""
+    """The configuration of an empty file."""
     return from_written(WrittenConfiguration(), source=source, features=features, amend=amend)
 
 
@@ -113,29 +113,29 @@ def _read(value: Any) -> tuple[WrittenConfiguration | None, list[Mistake]]:
         return None, [Mistake("", f"expected a {KIND}, got {'nothing' if value is None else 'no mapping'}")]
     if mistakes := _kind_mistakes(value):
         return None, mistakes
-    in_args: list[Mistake] = []
-    typed = _with_args_in_profiles(_without_kind(value), in_args)
+    args_mistakes: list[Mistake] = []
+    typed = _with_args_in_profiles(_without_kind(value), args_mistakes)
     written, mistakes = convert(typed, WrittenConfiguration, unknown="error", shape_only=True, hooks=_HOOKS)
-    return written, mistakes + in_args
+    return written, mistakes + args_mistakes
 
 
-def _fields_to_come(value: dict[str, Any]) -> list[Mistake]:
+def _unknown_fields(value: dict[str, Any]) -> list[Mistake]:
     """Fields that the release does not know yet."""
     return [
-        Mistake(f"profiles[{i}].plugins.{_TO_COME}", "unknown field")
+        Mistake(f"profiles[{i}].plugins.{_NEW_FIELD}", "unknown field")
         for i, profile in enumerate(value.get("profiles") or ())
-        if profile and _TO_COME in (profile.get("plugins") or {})
+        if profile and _NEW_FIELD in (profile.get("plugins") or {})
     ]
 
 
 def _kind_mistakes(value: dict[str, Any]) -> list[Mistake]:
     mistakes = []
     for field, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
-        given = value.get(field)
-        if not given:
+        text = value.get(field)
+        if not text:
             mistakes.append(Mistake(field, f'required, expected "{expected}"'))
-        elif given != expected:
-            mistakes.append(Mistake(field, f'expected "{expected}", got {json.dumps(given)}{_advice(given)}'))
+        elif text != expected:
+            mistakes.append(Mistake(field, f'expected "{expected}", got {json.dumps(text)}{_advice(text)}'))
     return mistakes
 
 
@@ -146,12 +146,11 @@ def _advice(version: Any) -> str:
 
 
 def _without_kind(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in value.items() if key not in ("apiVersion", "kind")}
+    return {key: content for key, content in value.items() if key not in ("apiVersion", "kind")}
 
 
 def _with_args_in_profiles(value: dict[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
-    """The plain configuration with typed arguments for the plugins we know. Other wrong shapes pass: they are found
-    when the whole is read."""
+    """The plain configuration with typed arguments for in-tree plugins. `convert` finds the mistakes in all else."""
     profiles = value.get("profiles")
     if not isinstance(profiles, list):
         return value
@@ -174,24 +173,21 @@ def _with_args(profile: Any, path: str, mistakes: list[Mistake]) -> Any:
     return {**profile, "pluginConfig": typed}
 
 
-def _read_args(value: Any, type_: type, path: str) -> tuple[Any, list[Mistake]]:
+def _read_args(value: Any, type_: type[msgspec.Struct], path: str) -> tuple[Any, list[Mistake]]:
     if value is None:
         value = {}
     if not isinstance(value, dict):
         return convert(value, type_, path=path, unknown="error", shape_only=True)
     mistakes = _args_kind_mistakes(value, type_.__name__, path)
     # Durations elsewhere refuse null; here they are optional.
-    given = {key: each for key, each in _without_kind(value).items() if each is not None or not _is_field(type_, key)}
-    args, faults = convert(given, type_, path=path, unknown="error", shape_only=True, hooks=_HOOKS)
+    nulls = {key for key in type_.__struct_encode_fields__ if value.get(key) is None}
+    fields = {key: content for key, content in _without_kind(value).items() if key not in nulls}
+    args, faults = convert(fields, type_, path=path, unknown="error", shape_only=True, hooks=_HOOKS)
     return args, mistakes + faults
 
 
-def _is_field(type_: Any, key: str) -> bool:
-    return key in type_.__struct_encode_fields__
-
-
 def _args_kind_mistakes(value: dict[str, Any], kind: str, path: str) -> list[Mistake]:
-    """Arguments may say what they are, and then it must be true."""
+    """Arguments need not have an apiVersion and a kind; if they have, these must be right."""
     mistakes = []
     group = API_VERSION.partition("/")[0]
     if value.get("apiVersion") not in (None, "", "/", f"{group}/", API_VERSION):

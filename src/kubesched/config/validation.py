@@ -1,6 +1,6 @@
-"""Whether a complete configuration makes sense: every mistake at once.
+"""The mistakes in a complete configuration, all at once.
 
-What only building the framework can tell (unknown plugins, a plugin enabled twice) is left to it.
+Unknown plugins, and plugins enabled twice, are found when the framework is built.
 """
 
 from __future__ import annotations
@@ -56,13 +56,11 @@ def _leader_election(election: LeaderElection) -> Iterator[Mistake]:
     if not election.leader_elect:
         return
     lease, deadline, retry = election.lease_duration, election.renew_deadline, election.retry_period
-    named = {"leaseDuration": lease, "renewDeadline": deadline, "retryPeriod": retry}
-    for name, duration in named.items():
+    for name, duration in (("leaseDuration", lease), ("renewDeadline", deadline), ("retryPeriod", retry)):
         if duration <= 0:
             yield invalid(f"leaderElection.{name}", str(duration), "must be greater than zero")
     if lease <= deadline:
-        detail = f"must be greater than renewDeadline ({deadline})"
-        yield invalid("leaderElection.leaseDuration", str(lease), detail)
+        yield invalid("leaderElection.leaseDuration", str(lease), f"must be greater than renewDeadline ({deadline})")
     texts = {
         "resourceLock": election.resource_lock,
         "resourceNamespace": election.resource_namespace,
@@ -93,10 +91,10 @@ def _removed_plugins(path: str, plugins: Plugins) -> Iterator[Mistake]:
     for point, plugin_set in plugins.sets():
         for i, plugin in enumerate(plugin_set.enabled):
             if plugin.name in REMOVED_PLUGINS and point not in _UNCHECKED_POINTS:
-                yield _removed(f"{path}.{point_as_written(point)}.enabled[{i}]", plugin.name)
+                yield _removal(f"{path}.{point_as_written(point)}.enabled[{i}]", plugin.name)
 
 
-def _removed(path: str, name: str) -> Mistake:
+def _removal(path: str, name: str) -> Mistake:
     return invalid(path, name, "has been removed; NodeVolumeLimits does its job")
 
 
@@ -108,17 +106,17 @@ def _plugin_config(path: str, entries: tuple[PluginConfig, ...], features: Featu
             yield duplicate(here, entry.name)
         seen.add(entry.name)
         if entry.name in REMOVED_PLUGINS:
-            yield _removed(here, entry.name)
+            yield _removal(here, entry.name)
         else:
             yield from validate_args(f"{here}.args", entry.name, entry.args, features)
 
 
 def _one_queue_sort(profiles: tuple[WrittenProfile, ...]) -> Iterator[Mistake]:
-    """All profiles share one queue, so they must sort it alike."""
+    """All profiles share one queue, so they must sort it by the same plugin with the same arguments."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
-        detail = "only one plugin can sort the queue"
-        yield invalid("profiles[0].plugins.queueSort.Enabled", len(first.enabled), detail)
+        field = "profiles[0].plugins.queueSort.Enabled"
+        yield invalid(field, len(first.enabled), "only one plugin can sort the queue")
     sorter = first.enabled[0].name if first.enabled else ""
     configured = [entry.args for entry in profiles[0].plugin_config if sorter and entry.name == sorter]
     args = configured[-1] if configured else None
@@ -134,7 +132,7 @@ def _one_queue_sort(profiles: tuple[WrittenProfile, ...]) -> Iterator[Mistake]:
 
 
 def _comparable(args: Any) -> Any:
-    """Arguments such that equal ones are equal to Kubernetes: no list is an empty list, and `true` is not 1."""
+    """Arguments that compare as in Kubernetes: a missing list equals an empty one, and `true` is not 1."""
     if isinstance(args, VolumeBindingArgs):
         return msgspec.structs.replace(args, shape=args.shape or ())
     return args if isinstance(args, msgspec.Struct) else json.dumps(args, sort_keys=True)
