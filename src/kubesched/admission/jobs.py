@@ -94,7 +94,7 @@ def _check_update(new: Object, old: Object, mistakes: Mistakes) -> None:
         mistakes.immutable("spec.completions", spec.get("completions"), before.get("completions"))
     for key in ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"):
         mistakes.immutable(f"spec.{key}", spec.get(key), before.get(key))
-    scheduling, old_scheduling = (_without_gang_size(each.get("scheduling")) for each in (spec, before))
+    scheduling, old_scheduling = (_without_gang_size(version.get("scheduling")) for version in (spec, before))
     mistakes.immutable("spec.scheduling", scheduling, old_scheduling)
     template, old_template = mapping(spec, "template"), mapping(before, "template")
     if before.get("suspend") is True and not mapping(old, "status").get("startTime"):

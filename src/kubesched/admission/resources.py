@@ -93,7 +93,7 @@ def _check_claims(resources: Object, where: str, claims: frozenset[str], mistake
 
 
 def request_what_is_limited(resources: Object) -> None:
-    """What is limited but not requested is requested."""
+    """Request the limits of resources that have no request."""
     if resources.get("limits"):
         resources["requests"] = {**mapping(resources, "limits"), **mapping(resources, "requests")}
 

@@ -37,7 +37,7 @@ def read_bytes(file: str, flag: str) -> bytes:
 
 
 def read_text(file: str, flag: str) -> str:
-    """The same content as text."""
+    """The text of the file that a flag names. OptionsError if it cannot be read, or is not UTF-8."""
     try:
         return read_bytes(file, flag).decode()
     except UnicodeDecodeError:

@@ -102,7 +102,7 @@ def _complete(options: Options, release: Release, source: ReleaseSource) -> Comp
         # A config map goes before a file, unless the file is preferred.
         awaits_policy=bool(options.policy_configmap)
         and not (options.use_legacy_policy_config and options.policy_config_file),
-        warnings=(*options.warnings, *_ignored(options), *gates.warnings),
+        warnings=(*options.warnings, *_ignored_flag_warnings(options), *gates.warnings),
         tracing=read_tracing_configuration(read_text(file, "--tracing-config-file"), source=file) if file else None,
     )
     if not result.awaits_policy and options.policy_config_file:
@@ -174,7 +174,7 @@ def _given_values(options: Options, fields: dict[str, str]) -> dict[str, Any]:
     return {field: getattr(options, FLAGS[flag].field) for flag, field in fields.items() if flag in options.given}
 
 
-def _ignored(options: Options) -> list[str]:
+def _ignored_flag_warnings(options: Options) -> list[str]:
     """Remarks on flags that a configuration file overrules; kube-scheduler ignores them silently."""
     if not options.config:
         return []

@@ -27,9 +27,7 @@ def leaves_doubt(error: KubeError) -> bool:
     return error.maybe_done or (isinstance(error, ApiStatusError) and (error.code == 409 or error.code >= 500))
 
 
-async def ask_until_certain(
-    ask: Callable[[], Awaitable[T]], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-) -> T:
+async def ask_until_certain(ask: Callable[[], Awaitable[T]]) -> T:
     """Ask until the server answers. Of all errors only Not Found is an answer, and is raised.
 
     Errors about credentials, permissions, throttling or a server that is ill say nothing about what was written.
@@ -43,7 +41,7 @@ async def ask_until_certain(
                 raise
             if pause >= _LONGEST_PAUSE:
                 log.warning("What became of a write is still not known: asking again", err=error)
-        await sleep(pause)
+        await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 

@@ -18,7 +18,7 @@ COMPONENT = "kube"
 
 
 class ReleaseSource(StrEnum):
-    """What says which release is followed."""
+    """Where the daemon has the release from that it follows."""
 
     FLAG = "emulated-version"
     SERVER = "server"
@@ -92,8 +92,8 @@ def _mistakes(settings: Mapping[str, bool], gates: Mapping[str, Gate]) -> Iterat
             yield f"unrecognized feature gate: {name}"
             return
         if gate.locked and gate.default != value:
-            shown, locked = str(value).lower(), str(gate.default).lower()
-            yield f"cannot set feature gate {name} to {shown}, feature is locked to {locked}"
+            default = str(gate.default).lower()
+            yield f"cannot set feature gate {name} to {str(value).lower()}, feature is locked to {default}"
 
 
 def _resolve(settings: Mapping[str, bool], gates: Mapping[str, Gate]) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""What a web page of --ui-port gets to see of a replica. The page imports this module and `shadow`, and no others."""
+"""The view of a replica for the web page of --ui-port, which imports this module and `shadow`, and no others."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class ShadowComparison:
     ours: str
     why: str
     cause: str = ""
-    """What differs, in a few words: equal for pods that differ for the same reason."""
+    """The difference in a few words, which are equal for pods that differ for the same reason."""
     their_node: Standing | None = None
     our_node: Standing | None = None
     """The two nodes; `our_node` is missing where no node fits, and both where the schedulers agree."""

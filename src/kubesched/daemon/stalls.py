@@ -27,7 +27,7 @@ log = Log(__name__)
 
 
 class Work(NamedTuple):
-    """What the event loop did without a break."""
+    """Work that the event loop did without a break."""
 
     seconds: float
     sort: str

@@ -178,7 +178,7 @@ class Supervisor:
         The clients ask the API server about users of the endpoints; without them no user is known.
         """
         self._listen_to_signals()
-        served = self._served(logging.set_verbosity)
+        served = self._make_served(logging.set_verbosity)
         clients = {"authentication": authentication, "authorization": authorization}
         async with (
             SecureServer(served, **clients, clock=time.monotonic, page=self._page())
@@ -238,7 +238,7 @@ class Supervisor:
 
     # -- endpoints ----------------------------------------------------------------------------------------------------
 
-    def _served(self, set_verbosity: Callable[[int], None]) -> Served:
+    def _make_served(self, set_verbosity: Callable[[int], None]) -> Served:
         replica, settings, elector = self._replica, self._settings, self._elector
         scheduler, informers = replica.scheduler, replica.watch.informers
         liveness = (thread_check(self._scheduling.silence),)

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a client needs to know before it starts."""
+    """The server, how to trust it, and the user: what a client is made from."""
 
     server: str
     trust: ServerTrust = ServerTrust()

@@ -141,8 +141,8 @@ class ConnectionPool:
     def _dial_more(self, at_least: int = 0) -> None:
         if self._is_closed:
             return
-        if wanted := min(max(at_least, len(self._waiting)), MOST_DIALED_AT_ONCE, self._size - self._in_use):
-            missing = wanted - sum(not dial.done() for dial in self._dials - self._distrusted)
+        if needed := min(max(at_least, len(self._waiting)), MOST_DIALED_AT_ONCE, self._size - self._in_use):
+            missing = needed - sum(not dial.done() for dial in self._dials - self._distrusted)
             for _ in range(min(missing, MOST_DIALED_AT_ONCE - len(self._dials))):
                 dial = asyncio.create_task(self._dial_once())
                 self._dials.add(dial)

@@ -30,7 +30,7 @@ class Credentials:
         return ""
 
     async def authorization(self) -> str:
-        """The same, after waiting for a plugin or an identity provider if need be."""
+        """The value of the Authorization header, after waiting for a plugin or an identity provider."""
         return self.at_hand() or ""
 
     async def renew(self, refused: str) -> bool:

@@ -20,7 +20,7 @@ Raw = bytes | msgspec.Raw
 
 
 class Identity(NamedTuple):
-    """Which object this is, and which version of it. Versions that are no numbers are 0: then nothing is older."""
+    """The key, the uid and the version of an object. A version that is no number is 0, and older than no other."""
 
     key: str
     uid: str
@@ -28,14 +28,14 @@ class Identity(NamedTuple):
 
 
 class UnreadableObject(NamedTuple):
-    """One object of a list or a watch that could not be read, and why. Of the identity what could be read is there."""
+    """An object of a list or a watch that cannot be read, and why. Its identity has the fields that can be read."""
 
     identity: Identity
     why: Exception
 
 
 class ListPage(NamedTuple, Generic[T]):
-    """Some of the objects of a list, and how to get the rest."""
+    """Some of the objects of a list; `more` is the token for the rest."""
 
     objects: list[T]
     resource_version: str
@@ -51,7 +51,7 @@ class ObjectEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 class Codec(ABC, Generic[T]):
-    """How objects of one kind are read."""
+    """Reads objects of one kind."""
 
     @abstractmethod
     def decode(self, raw: Raw) -> T: ...
@@ -60,7 +60,7 @@ class Codec(ABC, Generic[T]):
     def identity(self, obj: T) -> Identity: ...
 
     def event(self, line: bytes) -> ObjectEvent[T] | None:
-        """A line of a watch, type and object at once; None if it is none of these, or has to be read step by step."""
+        """A line of a watch, type and object at once; None if it is about no object, or has to be read step by step."""
         return None
 
     def decode_item(self, raw: Raw, header: dict[str, str]) -> T:
@@ -68,7 +68,7 @@ class Codec(ABC, Generic[T]):
         return self.decode(raw)
 
     def page(self, body: bytes) -> ListPage[T]:
-        """Some of the objects of a list: those that can be read, and word of the others."""
+        """A page of a list: the objects that can be read, and the others as `UnreadableObject`."""
         read = raw_list_of(body)
         header = {"apiVersion": read.api_version, "kind": read.kind.removesuffix("List")} if read.kind else {}
         objects: list[T] = []
@@ -144,7 +144,7 @@ def watch_event(line: bytes) -> WatchEvent:
 
 
 def bookmark(raw: msgspec.Raw) -> tuple[str, bool]:
-    """How far the watch is, and whether this is the end of a streamed list."""
+    """The version that the watch has reached, and whether this is the end of a streamed list."""
     try:
         meta = _bookmarks.decode(raw).metadata
     except msgspec.DecodeError as error:
@@ -192,7 +192,7 @@ class RecordCodec(Codec[K]):
         return Identity(obj.key, meta.uid, version_number(meta.resource_version))
 
     def _leniently(self, raw: Raw) -> K:
-        """As Go reads it: null is absent, and a word that we do not know yet is no reason to lose the object."""
+        """Read it as Go does: null is absent, and unknown values of an enumeration are accepted."""
         obj, mistakes = convert(_decode(_anything, raw), self._kind, shape_only=True)
         if obj is None:
             raise UnreadableAnswerError(f"a {self._kind.__name__} cannot be read: {mistakes[0]}")
@@ -258,7 +258,7 @@ def _fields_of(raw: Raw) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]
 
 
 def identity_in(raw: Raw) -> Identity:
-    """Which object this is, though it cannot be read; of what cannot be told, nothing."""
+    """The identity of an object that cannot be read. Fields that cannot be read either are empty."""
     try:
         meta = _decode(_named, raw).metadata
     except (msgspec.DecodeError, RecursionError):
@@ -275,7 +275,7 @@ def raw_list_of(body: bytes) -> _List[msgspec.Raw]:
 
 
 def _decode(decoder: msgspec.json.Decoder[T], raw: Raw) -> T:
-    """What is nested more deeply than Python can follow is cut off: anyone may write that into a claim."""
+    """Decode JSON, and cut off what is nested too deeply for Python: anyone may write that into a claim."""
     try:
         return decoder.decode(raw)
     except RecursionError:

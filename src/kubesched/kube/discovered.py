@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import contextlib
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -59,16 +60,9 @@ class _ResourceList(msgspec.Struct):
 class DiscoveredSource:
     """The first of some versions that the server serves. Without any there are no objects, which is no error."""
 
-    def __init__(
-        self,
-        client: Client,
-        versions: Sequence[Resource],
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, client: Client, versions: Sequence[Resource]) -> None:
         self._client = client
         self._versions = versions
-        self._sleep = sleep
         self._source: ApiSource | None = None
 
     async def page(self, *, resource_version: str, limit: int, more: str) -> bytes:
@@ -85,7 +79,7 @@ class DiscoveredSource:
                 raise ApiStatusError(405, message="there is nothing to be streamed")
         if self._source is None:
             if await self._discover() is None:
-                return _Silence(self._sleep)
+                return _Silence()
             raise ApiStatusError(410, message="it is served by now")
         try:
             return await self._source.watch(
@@ -112,17 +106,13 @@ class DiscoveredSource:
 class _Silence:
     """A watch in which nothing happens for a while."""
 
-    def __init__(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        self._sleep = sleep
+    def __init__(self) -> None:
         self._over = asyncio.Event()
 
     async def lines(self) -> list[bytes]:
-        waits = [asyncio.ensure_future(self._sleep(ASK_AGAIN)), asyncio.ensure_future(self._over.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ASK_AGAIN):
+                await self._over.wait()
         return []
 
     def close(self) -> None:

@@ -86,11 +86,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         if transport is not None:
             transport.abort()
 
-    def hold_back(self, held: bool) -> None:
+    def hold_back(self, is_held: bool) -> None:
         """Stop or resume reading: a slow reader of a stream must not fill the memory."""
         if self._transport is None or self._transport.is_closing():
             return
-        if held:
+        if is_held:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()

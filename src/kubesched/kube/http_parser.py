@@ -42,14 +42,13 @@ _HEAD, _LENGTH, _CHUNK_SIZE_LINE, _CHUNK, _CHUNK_END, _TRAILERS, _ANYTHING, _NOT
 class ResponseParser:
     """Parses bytes as they come: `head` is set once it is whole, `pieces` are the parts of the body so far."""
 
-    __slots__ = ("_expected", "_left", "_rest", "_trailer_bytes", "excess", "head", "pieces", "started")
+    __slots__ = ("_expected", "_left", "_rest", "_trailer_bytes", "excess", "head", "pieces")
 
     def __init__(self) -> None:
         self.head: Head | None = None
         self.pieces: list[bytes] = []
         self.excess = False
         """Bytes came after the end of the answer: nothing further on this connection can be trusted."""
-        self.started = False
         self._expected = _HEAD
         self._rest = b""
         self._left = 0
@@ -61,7 +60,6 @@ class ResponseParser:
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes. Raises HttpSyntaxError."""
-        self.started = True
         if self._expected == _HEAD:
             rest = self._feed_head(self._rest + data if self._rest else data)
             if not rest:
@@ -81,11 +79,12 @@ class ResponseParser:
         if self._expected == _ANYTHING:
             self._expected = _NOTHING
         elif self._expected != _NOTHING:
-            where = "before an answer" if not self.started else "in the middle of an answer"
+            has_begun = self._expected != _HEAD or self._rest
+            where = "in the middle of an answer" if has_begun else "before an answer"
             raise HttpSyntaxError(f"the server closed the connection {where}")
 
     def _feed_head(self, data: bytes) -> bytes:
-        """What follows the head, if the head is whole. Interim answers (1xx) are skipped."""
+        """Parse the head, if it is whole, and return the bytes after it. Interim answers (1xx) are skipped."""
         while True:
             end = data.find(b"\r\n\r\n")
             if end > LONGEST_HEAD or (end < 0 and len(data) > LONGEST_HEAD):

@@ -255,10 +255,10 @@ class LeaderElector:
         only one takes effect, and if the answer of that is lost, the next is a conflict. A conflict is an answer, too:
         no other is waited for.
         """
-        if (left := deadline - self._clock()) <= 0:
+        if (remaining := deadline - self._clock()) <= 0:
             raise AnswerTimeoutError("no time left to renew it")
         began = self._clock()
-        until = began + min(self._request_timeout, left)
+        until = began + min(self._request_timeout, remaining)
         tries = itertools.count()
 
         async def once() -> T | ApiStatusError:

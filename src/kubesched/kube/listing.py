@@ -1,4 +1,4 @@
-"""Where a reflector's objects come from: lists in pages and watches, of one resource with its selectors."""
+"""The source of a reflector's objects: lists in pages, and watches, of one resource with its field selector."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ObjectSource(Protocol):
         """Some of the objects: at least as new as that version, or the newest if it is empty."""
 
     async def watch(self, *, resource_version: str, seconds: int, initial_events: bool) -> EventStream:
-        """What happened since that version; with initial events, all objects first and then a bookmark."""
+        """The changes since that version; with initial events, first all objects, and then a bookmark."""
 
 
 async def list_in_pages(
@@ -82,17 +82,16 @@ class ApiSource:
         *,
         namespace: str = "",
         field_selector: str = "",
-        label_selector: str = "",
         silence: float = SILENCE,
     ) -> None:
         self._client = client
         self._path = resource.path_of(namespace=namespace)
-        self._selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
+        self._field_selector = field_selector
         self._silence = silence
 
     async def page(self, *, resource_version: str, limit: int, more: str) -> bytes:
         query = {
-            **self._selectors,
+            "fieldSelector": self._field_selector,
             "limit": str(limit) if limit else "",
             "continue": more,
             "resourceVersion": "" if more else resource_version,  # a continued list stays where it began
@@ -101,7 +100,7 @@ class ApiSource:
 
     async def watch(self, *, resource_version: str, seconds: int, initial_events: bool) -> EventStream:
         query = {
-            **self._selectors,
+            "fieldSelector": self._field_selector,
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,

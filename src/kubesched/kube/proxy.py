@@ -65,7 +65,7 @@ def proxy_of_environment(server: str, environ: Mapping[str, str]) -> str:
 
 
 def _needs_no_proxy(host: str, port: int, no_proxy: str) -> bool:
-    """As in Go: this machine never does; NO_PROXY lists names, which stand for their subdomains too, and networks."""
+    """As in Go: this machine needs none, nor do the names, with their subdomains, and networks of NO_PROXY."""
     address = address_of(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True

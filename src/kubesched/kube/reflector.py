@@ -108,7 +108,7 @@ class Reflector(Generic[T]):
 
     @property
     def objects(self) -> Mapping[str, T]:
-        """What the handler knows, by key."""
+        """The objects that the handler knows, by key."""
         return self._known.objects
 
     @property
@@ -118,7 +118,7 @@ class Reflector(Generic[T]):
 
     @property
     def resource_version(self) -> str:
-        """How far it is."""
+        """The version up to which the handler knows all changes."""
         return self._version
 
     def relist(self) -> asyncio.Future[None]:
@@ -291,7 +291,7 @@ class Reflector(Generic[T]):
         self._synced.set()
 
     def _count_missed(self, changes: Iterable[Change[T]]) -> Iterator[Change[T]]:
-        """The same changes. Deletions are not counted: a list has no version of them to hold against the watch."""
+        """Pass the changes on, and count those that the watch missed; deletions have no version to tell it by."""
         reached = self._version_number
         for change in changes:
             if change.new is not None and 0 < self._codec.identity(change.new).version <= reached:
@@ -313,7 +313,7 @@ class Reflector(Generic[T]):
                     self._handle(change)
 
     def _changes(self, line: bytes, known: KnownObjects[T]) -> Sequence[Change[T]] | None:
-        """What a line of a watch changes about what is known; None if it is a bookmark."""
+        """The changes of known objects by a line of a watch; None if it is a bookmark."""
         event = self._codec.event(line)
         if event is None:
             return self._changes_step_by_step(line, known)

@@ -18,7 +18,7 @@ from kubesched.scheduler.scheduler import Scheduler
 from kubesched.state.cluster import ClusterState
 
 
-def _rejected(place: Collection[QueuedPod]) -> Iterator[tuple[int, Collection[str], str, bool]]:
+def _count_rejections(place: Collection[QueuedPod]) -> Iterator[tuple[int, Collection[str], str, bool]]:
     """Pods of one place of the queue that the same plugins rejected: how many, the plugins, the profile, whether gated.
 
     Pods of an unschedulable class are counted together.
@@ -53,7 +53,7 @@ class Census:
         gated, rejections = 0, Counter[tuple[str, str]]()
         for name, places in self._scheduler.queue.places().items():
             self._pending.child(name).set(sum(len(place) for place in places))
-            for pods, plugins, profile, is_gated in chain.from_iterable(map(_rejected, places)):
+            for pods, plugins, profile, is_gated in chain.from_iterable(map(_count_rejections, places)):
                 gated += pods if is_gated else 0
                 for plugin in plugins:
                     rejections[plugin, profile] += pods

@@ -88,7 +88,7 @@ class Batch(Generic[Note]):
         self._notes: list[Note] = []
 
     def note(self, note: Note) -> None:
-        """To be counted soon, and before the next scrape at the latest."""
+        """Keep a note, to be counted soon, and before the next scrape at the latest."""
         self._notes.append(note)
         if len(self._notes) >= MOST_NOTES - self._fewer:
             self.count()
@@ -191,7 +191,7 @@ class MetricFamily(dict[LabelValues, Any]):
             self.inc(values, times)
 
     def observe_all(self, values: LabelValues, amounts: Sequence[float]) -> None:
-        """As `inc`, for a histogram."""
+        """Add observations to a histogram, as `inc` adds to a counter."""
         if values in self:
             self[values].observe_all(amounts)
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -166,10 +166,10 @@ class AuthoritySource:
         await self._look_up(first=True)
         self._use(self._read())
 
-    async def keep_fresh(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    async def keep_fresh(self) -> None:
         """Read them again every minute, for ever."""
         while True:
-            await sleep(REFRESH_SECONDS)
+            await asyncio.sleep(REFRESH_SECONDS)
             await self._look_up(first=False)
             try:
                 self._use(self._read())

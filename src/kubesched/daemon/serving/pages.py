@@ -105,7 +105,7 @@ def _sample(seconds: float) -> Counter[str]:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for name, frame in _frames():
-            stacks[f"{name};{_folded(frame)}"] += 1
+            stacks[f"{name};{_fold(frame)}"] += 1
         time.sleep(_INTERVAL)
     return stacks
 
@@ -116,7 +116,7 @@ def _frames() -> Iterator[tuple[str, FrameType]]:
     return ((names.get(i, str(i)), frame) for i, frame in sys._current_frames().items() if i != me)
 
 
-def _folded(frame: FrameType | None) -> str:
+def _fold(frame: FrameType | None) -> str:
     names = []
     while frame is not None:
         code = frame.f_code
@@ -153,4 +153,4 @@ def threads() -> str:
     """Every thread and where it is."""
     here = sys._getframe()
     frames = [*_frames(), (threading.current_thread().name, here)]
-    return "".join(f"{name}\n  {_folded(frame).replace(';', chr(10) + '  ')}\n\n" for name, frame in frames)
+    return "".join(f"{name}\n  {_fold(frame).replace(';', chr(10) + '  ')}\n\n" for name, frame in frames)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def tracing_of(configuration: TracingConfiguration, *, asked_by: str) -> Tracing:
-    """What traces a scheduler. UserError, with the flag that asked for it, if OpenTelemetry is not installed."""
+    """An object that traces a scheduler. UserError, with the flag `asked_by`, if OpenTelemetry is not installed."""
     try:
         from kubesched.daemon.tracing.exporting import Tracing
     except ModuleNotFoundError as error:

@@ -58,7 +58,7 @@ class AttemptTracing(SchedulerListener):
         attempt.watch = self.under_way[pod.key] = TracedStopwatch(perf_counter, span, now)
 
     def group_decided(self, attempt: GroupAttempt) -> None:
-        watches = [watch for member in attempt.attempts if (watch := _traced(member)) is not None]
+        watches = [watch for member in attempt.attempts if (watch := _watch_of(member)) is not None]
         if not watches:
             return
         assert isinstance(attempt.state, GroupDecided)
@@ -75,12 +75,12 @@ class AttemptTracing(SchedulerListener):
             self.finished(attempt)
 
     def finishing(self, attempt: Attempt) -> None:
-        CURRENT.set(_traced(attempt))  # in the task that finishes this attempt, and so for all that it calls
+        CURRENT.set(_watch_of(attempt))  # in the task that finishes this attempt, and so for all that it calls
 
     waiting = finishing
 
     def finished(self, attempt: Attempt) -> None:
-        watch, key, outcome = _traced(attempt), attempt.queued.pod.key, attempt.outcome
+        watch, key, outcome = _watch_of(attempt), attempt.queued.pod.key, attempt.outcome
         if watch is None:
             return
         if self.under_way.get(key) is watch:
@@ -116,7 +116,7 @@ class AttemptTracing(SchedulerListener):
                 around.append((part, set_span_in_context(span, Context())))
 
 
-def _traced(attempt: Attempt) -> TracedStopwatch | None:
+def _watch_of(attempt: Attempt) -> TracedStopwatch | None:
     return attempt.watch if isinstance(attempt.watch, TracedStopwatch) else None
 
 
