@@ -199,6 +199,10 @@ def test_flag_without_effect_is_accepted_with_one_warning() -> None:
     assert options.warnings == ("--disable-http2-serving has no effect: the endpoints speak HTTP/1.1 only",)
 
 
+def test_the_release_to_follow_is_not_remarked_upon_as_without_effect() -> None:
+    assert parse_options(["--emulated-version", "1.37"]).warnings == ()
+
+
 def test_help_wraps_to_the_terminal_without_losing_a_flag() -> None:
     text = usage("kube-scheduler", width=100)
     assert text.startswith("Usage:\n  kube-scheduler [flags]\n")
