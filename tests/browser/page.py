@@ -79,6 +79,18 @@ class Page:
             )
         )
 
+    def has_colour(self, colour: str) -> bool:
+        """Whether some pixel of the map has exactly this colour, `#rrggbb`."""
+        return bool(
+            self.js(
+                "((c, want) => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+                "for (let i = 0; i < d.length; i += 4)"
+                " if ((d[i] << 16 | d[i + 1] << 8 | d[i + 2]) === want) return true;"
+                "return false })(document.querySelector('.map canvas'), arguments[0])",
+                int(colour[1:], 16),
+            )
+        )
+
     def overflow(self) -> int:
         """How far the page is wider than the window."""
         return int(self.js("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

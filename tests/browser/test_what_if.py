@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from tests.chromium import MISSING, WebDriver, console_errors, until
 from tests.shown_page import page_of
 
 from kubesched.testing import make_node, make_pod
+from kubesched.ui import endpoints
 from kubesched.ui.server import PageServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
@@ -81,7 +83,7 @@ def test_zone_is_lost(driver: WebDriver, cluster: PageServer) -> None:
     page.go("#/what-if")
     page.js(CHOOSE, "mode", "lose")
     page.js(CHOOSE, "zone", "a")
-    page.shows("lose topology.kubernetes.io/zone=a", ".chips")
+    page.shows("fail all of zone a", ".chips")
     page.shows("a\t1\t3 → 0")  # a node that fails is still an object, without its pods
     page.shows("1 not ready", ".map-key")
     page.shows("interrupted, and lose their work: default/night", ".difference")
@@ -122,3 +124,37 @@ def test_what_is_wrong_is_said(driver: WebDriver, cluster: PageServer) -> None:
     page.go("#/what-if?drain=nobody")
     page.shows("--drain nobody")
     console_errors(driver)  # the browser itself logs the answer 400
+
+
+def test_zone_that_is_chosen_is_marked_on_the_map(driver: WebDriver, cluster: PageServer) -> None:
+    page = Page(driver, cluster)
+    page.go("#/what-if?drain=topology.kubernetes.io/zone%3Da")
+    page.shows("drain all of zone a", ".chips")
+    pink = "#ff5fae"
+    assert until(lambda: page.has_colour(pink), what="the mark of a chosen node")
+    page.click(".chip")
+    until(lambda: not page.has_colour(pink), what="no mark")
+
+
+def test_answer_that_takes_long_has_a_clock_and_is_given_up_on_request_or_by_leaving(
+    driver: WebDriver, cluster: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = list[str]()
+
+    async def never(*_: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append("stopped")
+
+    monkeypatch.setattr(endpoints, "compare_now", never)
+    page = Page(driver, cluster)
+    page.go("#/upgrade")
+    page.shows("Each pod is being decided upon under both releases. 1 s so far.")
+    page.click(".working button")
+    page.shows("Given up.")
+    until(lambda: len(stopped) == 1, what="the end of the work")
+    page.go("#/upgrade/1.36/1.37")
+    page.shows("s so far")
+    page.go("#/pods")
+    until(lambda: len(stopped) == 2, what="the end of the work that nobody waits for")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
+from threading import Event
 from typing import TypeVar
 
 from kubesched.api.errors import UserError
@@ -143,18 +144,26 @@ class QueryService:
     async def run(self, prepare: Callable[[], P], work: Callable[[P, CheckTime], T]) -> T:
         """Prepare on the event loop, where nothing else changes the cluster, and work in the thread, in turn.
 
-        Records are never changed, so `work` may have them; it must not touch the cluster itself.
+        Records are never changed, so `work` may have them; it must not touch the cluster itself. If the caller is
+        cancelled, it is stopped at its next check.
         """
         if self._waiting >= self.most_waiting:
             raise BusyError(f"{self._waiting} questions are under way, which is all there may be")
-        check_time = self._time_check(self.slow_timeout)
+        check_time, given_up = self._time_check(self.slow_timeout), Event()
+
+        def check(*_: object) -> None:
+            if given_up.is_set():
+                raise QuestionTimeoutError("nobody waits for the answer any more")
+            check_time()
+
         self._waiting += 1
         try:
             async with self._turn:
                 self._check_open()
                 prepared = prepare()
-                return await asyncio.get_running_loop().run_in_executor(self._thread, work, prepared, check_time)
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work, prepared, check)
         finally:
+            given_up.set()
             self._waiting -= 1
 
     def _time_check(self, timeout: float) -> CheckTime:

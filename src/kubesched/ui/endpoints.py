@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -21,7 +21,7 @@ from kubesched.ask.releases.question import ReleaseQuestion, compare_now
 from kubesched.ask.remedies import remedies
 from kubesched.ask.service import QueryService
 from kubesched.ask.targets import RequestError
-from kubesched.ask.what_if.what_if import PageWhatIfQuestion
+from kubesched.ask.what_if.what_if import PageWhatIfQuestion, WhatIfOutcome
 from kubesched.http.errors import json_response
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.state.facts import PodFacts
@@ -49,6 +49,8 @@ T = TypeVar("T")
 _MOST_ROWS = 300
 MOST_PENDING = 1_000
 """So many pending pods are placed and explained together, in the order of the queue; of more, the first."""
+_LISTENING = 0.5
+"""Seconds after which it is looked whether somebody still waits for an answer that takes long."""
 _PATIENCE = 30.0
 """Seconds for the body of a question to arrive."""
 
@@ -157,17 +159,17 @@ async def help_for_pod(request: web.Request) -> web.Response:
     await _ask(request, lambda views: _found(views.observed.pods.get(key), _no_pod(request)))
     service = await _service(request)
     late = service.is_late()
-    found = await service.ask_copy(
+    question = service.ask_copy(
         lambda cluster: remedies(cluster, cluster.pods[key], out_of_time=late), is_read_only=True
     )
-    return _answer("PodHelp", found)
+    return _answer("PodHelp", await _while_open(request, question))
 
 
 async def help_for_pending(request: web.Request) -> web.Response:
     """What would help all pods that wait."""
     service = await _service(request)
-    found = await service.ask_copy(lambda cluster: place_pending(cluster, most=MOST_PENDING))
-    return _answer("PendingHelp", found)
+    question = service.ask_copy(lambda cluster: place_pending(cluster, most=MOST_PENDING))
+    return _answer("PendingHelp", await _while_open(request, question))
 
 
 async def try_it(request: web.Request) -> web.Response:
@@ -183,16 +185,20 @@ async def try_it(request: web.Request) -> web.Response:
 async def what_if(request: web.Request) -> web.Response:
     """What changes to the cluster would come to: two maps and the difference. Changes nothing."""
     question = await read_body(request, PageWhatIfQuestion)
-    outcome, _ = await (await _service(request)).what_if(question)
-    return _answer("WhatIfView", what_if_view(outcome, question.group))
+    outcome = await _outcome(request, question)
+    return _answer("WhatIfView", await asyncio.to_thread(what_if_view, outcome, question.group))
 
 
 async def what_if_page(request: web.Request) -> web.Response:
     """The whole difference as one page of HTML, to be sent to others."""
-    question = await read_body(request, PageWhatIfQuestion)
-    outcome, _ = await (await _service(request)).what_if(question)
+    outcome = await _outcome(request, await read_body(request, PageWhatIfQuestion))
     text = html.what_if_page(outcome.difference)
     return web.Response(text=text, content_type="text/html", charset="utf-8")
+
+
+async def _outcome(request: web.Request, question: PageWhatIfQuestion) -> WhatIfOutcome:
+    outcome, _ = await _while_open(request, (await _service(request)).what_if(question))
+    return outcome
 
 
 async def plan(request: web.Request) -> web.Response:
@@ -203,14 +209,15 @@ async def plan(request: web.Request) -> web.Response:
     from kubesched.ui.model.plan import plan_view
 
     question, group = await read_body(request, PlanQuestion), request.query.get("group", "")
-    return _answer("PlanView", await plan_now(question, service, lambda made, cluster: plan_view(made, cluster, group)))
+    planning = plan_now(question, service, lambda made, cluster: plan_view(made, cluster, group))
+    return _answer("PlanView", await _while_open(request, planning))
 
 
 async def upgrade(request: web.Request) -> web.Response:
     """What another release of Kubernetes does differently with the pods. Changes nothing."""
     question = await read_body(request, ReleaseQuestion)
-    found, _ = await compare_now(question, await _service(request))
-    return _answer("UpgradeView", await _ask(request, lambda views: upgrade_view(found, views.observed.pods)))
+    comparison, _ = await _while_open(request, compare_now(question, await _service(request)))
+    return _answer("UpgradeView", await _ask(request, lambda views: upgrade_view(comparison, views.observed.pods)))
 
 
 async def timeline(request: web.Request) -> web.Response:
@@ -257,6 +264,18 @@ async def _ask(request: web.Request, question: Callable[[PageViews], T]) -> T:
 async def _service(request: web.Request) -> QueryService:
     missing = "A scheduler at work has no time for what takes seconds: ask `kubesched ui` on the same cluster."
     return await _ask(request, lambda views: _found(views.service, missing))
+
+
+async def _while_open(request: web.Request, answering: Coroutine[Any, Any, T]) -> T:
+    """The answer, unless whoever asked leaves the view or asks something else: then nobody works on it any more."""
+    task = asyncio.create_task(answering)
+    try:
+        while not (await asyncio.wait((task,), timeout=_LISTENING))[0]:
+            if request.transport is None or request.transport.is_closing():
+                task.cancel()
+        return await task
+    finally:
+        task.cancel()
 
 
 def _found(value: T | None, missing: str) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.unit.ui.observing import alive, service_of, still
 
 from kubesched.ask.pending import PendingPods, pending_pods
 from kubesched.ask.remedies import remedies
-from kubesched.ask.service import MOST_WAITING, BusyError
+from kubesched.ask.service import MOST_WAITING, SLOW_TIMEOUT, BusyError, CheckTime, QuestionTimeoutError
 from kubesched.simulate.cluster import ClusterModel
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.views import PageViews
@@ -76,3 +77,33 @@ def test_too_many_questions_at_once_are_refused() -> None:
         await asyncio.gather(*asked)
 
     asyncio.run(run())
+
+
+def test_question_that_nobody_waits_for_any_more_is_given_up_at_its_next_check() -> None:
+    views = still(*CLUSTER)
+    begun, go_on, ended = threading.Event(), threading.Event(), list[str]()
+
+    def work(_: object, check_time: CheckTime) -> None:
+        begun.set()
+        go_on.wait()
+        try:
+            check_time()
+        except QuestionTimeoutError as error:
+            ended.append(str(error))
+
+    async def run() -> None:
+        service = service_of(views)
+        asked = asyncio.ensure_future(service.run(tuple, work))
+        await asyncio.to_thread(begun.wait)
+        asked.cancel()
+        await asyncio.wait((asked,))
+        go_on.set()
+        assert await service.run(tuple, lambda *_: "the next") == "the next"
+
+    asyncio.run(run())
+    assert ended == ["nobody waits for the answer any more"]
+
+
+def test_page_says_after_how_long_an_answer_is_given_up() -> None:
+    slow = files("kubesched.ui").joinpath("static/parts/slow.js").read_text()
+    assert f'"{SLOW_TIMEOUT / 60:g} min at most"' in slow

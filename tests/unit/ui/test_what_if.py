@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from kubesched.ask.edits import EditError, SetWeight
 from kubesched.ask.targets import RequestError
 from kubesched.ask.what_if.what_if import AddedNodes, PageWhatIfQuestion, configuration_with
 from kubesched.testing import make_node, make_pod
+from kubesched.ui.model.node_map import LIVE, NodeMap
 from kubesched.ui.model.what_if import WhatIfView, what_if_view
 from kubesched.ui.views import PageViews
 
@@ -44,8 +46,30 @@ def test_node_that_is_deleted_is_on_one_of_the_maps_only_and_one_that_is_lost_on
     zone, group = ("topology.kubernetes.io/zone=a",), "topology.kubernetes.io/zone"
     found = asked(still(*CLUSTER), gone=zone, group=group)
     assert found.before.names == ["node-1", "node-2"]
-    assert (found.after.names, found.after.groups) == (["node-2"], ["b"])
-    assert asked(still(*CLUSTER), lose=zone, group=group).after.names == ["node-1", "node-2"]
+    assert live(found.after) == [("node-2", "b")]
+    assert live(asked(still(*CLUSTER), lose=zone, group=group).after) == [("node-1", "a"), ("node-2", "b")]
+
+
+def live(drawn: NodeMap) -> list[tuple[str, str]]:
+    """Names and groups of the rows that are not holes."""
+    flags = base64.b64decode(drawn.columns.flags)
+    return [(name, group) for name, group, flag in zip(drawn.names, drawn.groups, flags, strict=True) if flag & LIVE]
+
+
+def test_second_map_is_that_of_the_cluster_at_the_end_whatever_is_changed() -> None:
+    question = PageWhatIfQuestion(drain=("node-2",), gone=("node-1",), add=(AddedNodes("node-1", 2),))
+    outcome, _ = asyncio.run(service_of(still(*CLUSTER)).what_if(question))
+    alone = what_if_view(outcome._replace(before=outcome.after), "").before
+    after = what_if_view(outcome, "").after
+    assert requested(after) == requested(alone)
+
+
+def requested(drawn: NodeMap) -> dict[str, list[int]]:
+    """Flags, pods and shares of every node, by its name."""
+    texts = (drawn.columns.flags, *drawn.columns.shares.values())
+    columns = [base64.b64decode(text) for text in texts]
+    rows = enumerate(drawn.names)
+    return {name: [column[row] for column in columns] for row, name in rows if columns[0][row] & LIVE}
 
 
 def test_added_nodes_give_pods_that_wait_a_place() -> None:

@@ -13,7 +13,7 @@ from kubesched.ui.model.owners import WorkloadName, owner_of
 
 _ROWS = 500
 """Of longer lists the first are shown; the file has all."""
-_CHANGES = ("moved", "waiting", "placed", "gone", "evicted")
+_FATES = ("moved", "waiting", "placed", "gone", "evicted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,64 +49,73 @@ class WhatIfView:
 
 def what_if_view(outcome: WhatIfOutcome, group: str) -> WhatIfView:
     """The answer to show; `group` is the label by which the maps are grouped."""
-    before, after, found = outcome
-    shown = replace(
-        found,
-        moved=found.moved[:_ROWS],
-        placed=found.placed[:_ROWS],
-        waiting=found.waiting[:_ROWS],
-        gone=found.gone[:_ROWS],
-        evictions=found.evictions[:_ROWS],
-        workloads=found.workloads[:_ROWS],
-    )
+    before, after, difference = outcome
+    before_map, after_map = _maps(before, after, group)
+    lists = ("moved", "placed", "waiting", "gone", "evictions", "workloads")
     return WhatIfView(
-        before=_map(before, group),
-        after=_map(after, group),
-        difference=shown,
-        moved=len(found.moved),
-        placed=len(found.placed),
-        waiting=len(found.waiting),
-        gone=len(found.gone),
-        evicted=sum(len(each.victims) for each in found.evictions),
+        before=before_map,
+        after=after_map,
+        difference=replace(difference, **{name: getattr(difference, name)[:_ROWS] for name in lists}),
+        moved=len(difference.moved),
+        placed=len(difference.placed),
+        waiting=len(difference.waiting),
+        gone=len(difference.gone),
+        evicted=sum(len(eviction.victims) for eviction in difference.evictions),
         workloads=tuple(_by_workload(outcome)),
     )
 
 
 def _by_workload(outcome: WhatIfOutcome) -> list[ChangedWorkload]:
-    before, after, found = outcome
+    before, after, difference = outcome
     counts: dict[WorkloadName, Counter[str]] = {}
     reasons: dict[WorkloadName, Counter[str]] = {}
 
-    def note(pod: str, what: str) -> WorkloadName:
-        known = after.pods.get(pod) or before.pods.get(pod)
-        namespace, _, own = pod.partition("/")
-        name = owner_of(known[0]) if known is not None else WorkloadName(namespace, "Pod", own)
-        counts.setdefault(name, Counter())[what] += 1
-        return name
+    def count(key: str, fate: str) -> WorkloadName:
+        pod = after.pods.get(key) or before.pods.get(key)
+        namespace, _, name = key.partition("/")
+        workload = owner_of(pod[0]) if pod is not None else WorkloadName(namespace, "Pod", name)
+        counts.setdefault(workload, Counter())[fate] += 1
+        return workload
 
-    for moved in found.moved:
-        note(moved.pod, "moved")
-    for placed in found.placed:
-        note(placed.pod, "placed")
-    for gone in found.gone:
-        note(gone, "gone")
-    for eviction in found.evictions:
+    for moved in difference.moved:
+        count(moved.pod, "moved")
+    for placed in difference.placed:
+        count(placed.pod, "placed")
+    for gone in difference.gone:
+        count(gone, "gone")
+    for eviction in difference.evictions:
         for victim in eviction.victims:
-            note(victim, "evicted")
-    for waiting in found.waiting:
-        reasons.setdefault(note(waiting.pod, "waiting"), Counter())[waiting.reason] += 1
-    touched = [
-        ChangedWorkload(name, **{what: number[what] for what in _CHANGES}, reasons=tuple(reasons.get(name, {}).items()))
-        for name, number in counts.items()
+            count(victim, "evicted")
+    for waiting in difference.waiting:
+        reasons.setdefault(count(waiting.pod, "waiting"), Counter())[waiting.reason] += 1
+    changed = [
+        ChangedWorkload(workload, **{f: fates[f] for f in _FATES}, reasons=tuple(reasons.get(workload, {}).items()))
+        for workload, fates in counts.items()
     ]
-    return sorted(touched, key=lambda each: (-each.waiting, -each.evicted, -each.moved, each.workload))[:_ROWS]
+    return sorted(changed, key=lambda row: (-row.waiting, -row.evicted, -row.moved, row.workload))[:_ROWS]
 
 
-def _map(side: ClusterOutcome, group: str) -> NodeMap:
+def _maps(before: ClusterOutcome, after: ClusterOutcome, group: str) -> tuple[NodeMap, NodeMap]:
+    """The second differs from the first by a few nodes and pods, usually: only those are looked at for it."""
     state = ClusterState()
-    for node in side.nodes.values():
+    drawn = NodeMapModel(state)
+    for node in before.nodes.values():
         state.apply(node)
-    for pod, _ in side.pods.values():
-        if pod.spec.node_name:
+    placed = {key: pod for key, (pod, _) in before.pods.items() if pod.spec.node_name}
+    for pod in placed.values():
+        state.apply(pod)
+    first = drawn.whole(group)
+    placed_then = {key: pod for key, (pod, _) in after.pods.items() if pod.spec.node_name}
+    for key, pod in placed.items():
+        if placed_then.get(key) is not pod:
+            state.delete(pod)
+    for name, node in before.nodes.items():
+        if name not in after.nodes:
+            state.delete(node)
+    for name, node in after.nodes.items():
+        if before.nodes.get(name) is not node:
+            state.apply(node)
+    for key, pod in placed_then.items():
+        if placed.get(key) is not pod:
             state.apply(pod)
-    return NodeMapModel(state).whole(group)
+    return first, drawn.whole(group)

@@ -1,8 +1,9 @@
 // What would help: changes of pods, nodes and the cluster that were tried on a copy. Looked for when somebody asks.
 
-import { ApiError, get } from "../api.js";
-import { empty, fill, h, nodeLink, panel, podLink } from "../dom.js";
+import { get } from "../api.js";
+import { empty, h, nodeLink, panel, podLink } from "../dom.js";
 import { count, counted } from "../words.js";
+import { SlowAnswer } from "./slow.js";
 
 const SHOWN = 4;
 const EXAMPLES = 3;
@@ -14,18 +15,17 @@ const EXAMPLES = 3;
  */
 export function helpPanel(text, address, show) {
   const found = h("div", { "aria-live": "polite" });
+  const answer = new SlowAnswer(found, "Changes are being tried on a copy of the cluster.");
   const button = h("button", { type: "button", class: "ask" }, text);
   button.addEventListener("click", async () => {
-    button.disabled = true;
-    fill(found, empty("Changes are being tried on a copy of the cluster."));
-    try {
-      fill(found, show(await get(address)));
+    button.hidden = true;
+    await answer.ask((signal) => get(address, signal), (/** @type {T} */ help) => {
       button.textContent = "Look again";
-    } catch (error) {
-      fill(found, (error instanceof ApiError ? error.lines : [String(error)]).map((line) => empty(line)));
-    }
-    button.disabled = false;
+      return show(help);
+    });
+    button.hidden = false;
   });
+  addEventListener("hashchange", () => answer.leave(), { once: true });
   return panel("What would help", "help", found, button);
 }
 

@@ -1,8 +1,9 @@
 // "Find me a plan": what is wanted, the plan with its bound, and its waves, played on the map one after another.
 
-import { ApiError, post } from "../api.js";
-import { empty, fill, h, nodeLink, panel, podLink } from "../dom.js";
+import { post } from "../api.js";
+import { h, nodeLink, panel, podLink } from "../dom.js";
 import { counted } from "../words.js";
+import { SlowAnswer } from "./slow.js";
 import { table } from "./table.js";
 
 const WAVE_MS = 900;
@@ -34,26 +35,21 @@ export function planning(cluster, maps) {
     };
     step(0);
   };
+  const answer = new SlowAnswer(found, "A plan is being looked for, and checked by the scheduler.");
   const ask = async () => {
     find.disabled = true;
-    fill(found, empty("A plan is being looked for, and checked by the scheduler."));
     const question = { goal: goal.value === "domain" ? "free" : goal.value, nodes: Number(number.value) || 1, domain: goal.value === "domain" ? cluster.groupBy : "" };
-    try {
-      /** @type {import("../types").PlanView} */
-      const view = await post(`api/plan?group=${encodeURIComponent(cluster.groupBy)}`, question);
-      const again = view.waves.length ? h("button", { type: "button", class: "play", on: { click: () => play(view) } }, "Play the waves") : null;
-      fill(found, ...plan(view.plan), h("p", { class: "note" }, again, " ", h("output", {})));
+    await answer.ask((signal) => post(`api/plan?group=${encodeURIComponent(cluster.groupBy)}`, question, signal), (/** @type {import("../types").PlanView} */ view) => {
       maps.load(view.before, view.after);
-    } catch (error) {
-      fill(found, (error instanceof ApiError ? error.lines : [String(error)]).map((line) => empty(line)));
-    } finally {
-      find.disabled = false;
-    }
+      const again = view.waves.length ? h("button", { type: "button", class: "play", on: { click: () => play(view) } }, "Play the waves") : null;
+      return [...plan(view.plan), h("p", { class: "note" }, again, " ", h("output", {}))];
+    });
+    find.disabled = false;
   };
   find.addEventListener("click", ask);
   const element = h("details", { class: "panel plan" }, h("summary", {}, "Find me a plan"),
     h("p", { class: "map-controls" }, h("label", { for: "goal" }, "I want to"), goal, h("label", { for: "plan-nodes" }, "how many"), number, find), found);
-  return { element, leave: () => clearTimeout(timer) };
+  return { element, leave: () => { clearTimeout(timer); answer.leave(); } };
 }
 
 /** @param {import("../types").Plan} plan */

@@ -1,7 +1,8 @@
 // Upgrade: what another release of Kubernetes does differently with the pods, by the change of Kubernetes that causes it.
 
-import { ApiError, post } from "../api.js";
-import { empty, fill, h, panel, podLink, workloadLink } from "../dom.js";
+import { post } from "../api.js";
+import { fill, h, panel, podLink, workloadLink } from "../dom.js";
+import { SlowAnswer } from "../parts/slow.js";
 import { table } from "../parts/table.js";
 import { go } from "../router.js";
 import { count, counted } from "../words.js";
@@ -15,7 +16,6 @@ const GOOD = ["fits"], BAD = ["no longer fits", "fails otherwise"];
 export const upgrade = (cluster) => (root, route) => {
   const [, before = "", after = ""] = route.path;
   const controls = h("p", { class: "map-controls" }), result = h("div", { "aria-live": "polite" });
-  const left = new AbortController();
   const choose = (/** @type {string} */ from, /** @type {string} */ to) => {
     const select = (/** @type {string} */ id, /** @type {string} */ chosen) => h("select", { id, on: { change: changed } },
       cluster.about.releases.map((name) => h("option", { value: name, selected: name === chosen }, name)));
@@ -24,21 +24,14 @@ export const upgrade = (cluster) => (root, route) => {
     fill(controls, h("span", {}, h("label", { for: "from" }, "From Kubernetes"), old), h("span", {}, h("label", { for: "to" }, "to"), wanted),
       h("span", { class: "dim" }, `This cluster is looked at as ${cluster.about.release}.`));
   };
-  const ask = async () => {
-    fill(result, empty("Each pod is being decided upon under both releases."));
-    try {
-      /** @type {import("../types").UpgradeView} */
-      const view = await post("api/upgrade", after ? { before, after } : {}, left.signal);
-      choose(view.before, view.after);
-      fill(result, ...comparison(view));
-    } catch (error) {
-      if (!left.signal.aborted) fill(result, (error instanceof ApiError ? error.lines : [String(error)]).map((line) => empty(line)));
-    }
-  };
+  const answer = new SlowAnswer(result, "Each pod is being decided upon under both releases.");
   fill(root, h("div", { class: "upgrade" }, h("h1", {}, "What will change when I upgrade"), controls, result));
   if (after) choose(before, after);
-  ask();
-  return { leave: () => left.abort() };
+  answer.ask((signal) => post("api/upgrade", after ? { before, after } : {}, signal), (/** @type {import("../types").UpgradeView} */ view) => {
+    choose(view.before, view.after);
+    return comparison(view);
+  });
+  return { leave: () => answer.leave() };
 };
 
 /** @param {import("../types").UpgradeView} view */

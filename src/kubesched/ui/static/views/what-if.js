@@ -1,12 +1,13 @@
 // What if: drain, lose and add nodes by clicking them, change weights; two maps, and who moved, who waits and why.
 
-import { ApiError, post } from "../api.js";
-import { empty, fill, h } from "../dom.js";
+import { post } from "../api.js";
+import { fill, h } from "../dom.js";
 import { CHOSEN, Columns } from "../map/columns.js";
 import { legend } from "../map/legend.js";
 import { NodeMapView } from "../map/map.js";
 import { difference } from "../parts/difference.js";
 import { planning } from "../parts/plan.js";
+import { SlowAnswer } from "../parts/slow.js";
 import { questionIn, questionText, isEmpty } from "../question.js";
 import { short } from "../words.js";
 
@@ -23,7 +24,7 @@ export const whatIf = (cluster) => async (root, route) => {
   const sides = { before: side(), after: side() };
   let flags = new Uint8Array();
   let mode = MODES[0]?.[0] ?? "drain";
-  let timer = 0, busy = false, again = false, left = false;
+  let timer = 0;
 
   const choose = (/** @type {string} */ node) => {
     if (mode === "add") question.add[node] = (question.add[node] ?? 0) + 1;
@@ -33,7 +34,8 @@ export const whatIf = (cluster) => async (root, route) => {
   const before = new NodeMapView(sides.before, undefined, { label: "The cluster as it is: choose nodes", chosen: choose });
   const after = new NodeMapView(sides.after, undefined, { label: "The cluster as it would be", chosen: () => {} });
   const key = legend(cluster, before, () => (isEmpty(question) || !sides.after.columns.names.length ? cluster.columns : sides.after.columns));
-  const chips = h("div", { class: "chips" }), result = h("div", { "aria-live": "polite" });
+  const chips = h("div", { class: "chips" }), result = h("div", { "aria-live": "polite" }), sliders = h("div", {});
+  const answer = new SlowAnswer(result, "Both sides are being simulated.");
   const tools = h("div", { class: "map-controls" });
 
   const toolbar = () => {
@@ -68,19 +70,22 @@ export const whatIf = (cluster) => async (root, route) => {
 
   const showChips = () => {
     const chip = (/** @type {string} */ text, /** @type {() => void} */ remove) => h("button", {
-      type: "button", class: "chip", title: "Take it back", on: { click: () => { remove(); changed(); } },
+      type: "button", class: "chip", title: "Take it back", on: { click: () => { remove(); offerWeights(); changed(); } },
     }, text, h("span", { class: "dim" }, " ✕"));
     fill(chips,
-      ...question.drain.map((name) => chip(`drain ${name}`, () => toggle(question.drain, name))),
-      ...question.lose.map((name) => chip(`lose ${name}`, () => toggle(question.lose, name))),
-      ...question.gone.map((name) => chip(`delete ${name}`, () => toggle(question.gone, name))),
+      ...question.drain.map((name) => chip(`drain ${all(name)}`, () => toggle(question.drain, name))),
+      ...question.lose.map((name) => chip(`fail ${all(name)}`, () => toggle(question.lose, name))),
+      ...question.gone.map((name) => chip(`delete ${all(name)}`, () => toggle(question.gone, name))),
       ...Object.entries(question.add).map(([name, number]) => chip(`add ${number} like ${name}`, () => delete question.add[name])),
       ...Object.entries(question.weights).map(([name, weight]) => chip(`${name} weighs ${weight}`, () => delete question.weights[name])),
       isEmpty(question) ? h("span", { class: "dim" }, "Click nodes in the map, or choose all of a group: what would follow is simulated at once. Nothing in the cluster changes.") : null);
   };
+  const offerWeights = () => fill(sliders, weights(cluster, question, changed));
   const markChosen = () => {
+    const chosenNames = new Set([...question.drain, ...question.lose, ...question.gone]);
     sides.before.columns.names.forEach((name, row) => {
-      const chosen = [question.drain, question.lose, question.gone].some((names) => names.includes(name));
+      const group = `${cluster.groupBy}=${sides.before.columns.groups[row]}`;
+      const chosen = chosenNames.has(name) || chosenNames.has(group);
       const plain = flags[row] ?? 0;
       sides.before.columns.flags[row] = chosen ? plain | CHOSEN : plain;
     });
@@ -115,24 +120,14 @@ export const whatIf = (cluster) => async (root, route) => {
     clearTimeout(timer);
     timer = setTimeout(ask, SOON_MS);
   };
-  const ask = async () => {
-    again = busy;
-    if (busy || left) return;
-    if (isEmpty(question)) return fill(result, weights(cluster, question, changed));
-    busy = true;
-    fill(result, empty("Both sides are being simulated."), weights(cluster, question, changed));
-    try {
-      /** @type {import("../types").WhatIfView} */
-      const found = await post("api/what-if", body(question, cluster.groupBy));
-      if (left) return;
-      load(found.before, found.after);
-      fill(result, ...difference(found), weights(cluster, question, changed));
-    } catch (error) {
-      if (!left) fill(result, (error instanceof ApiError ? error.lines : [String(error)]).map((line) => empty(line)), weights(cluster, question, changed));
-    } finally {
-      busy = false;
-      if (again) ask();
-    }
+  const ask = () => {
+    if (!isEmpty(question)) return answer.ask((signal) => post("api/what-if", body(question, cluster.groupBy), signal), shown);
+    answer.leave();
+    fill(result);
+  };
+  const shown = (/** @type {import("../types").WhatIfView} */ view) => {
+    load(view.before, view.after);
+    return difference(view);
   };
 
   const would = h("section", { class: "map-panel", hidden: isEmpty(question) }, h("div", { class: "map-title" }, h("h2", {}, "As it would be"), after.buttons), after.element);
@@ -140,15 +135,16 @@ export const whatIf = (cluster) => async (root, route) => {
     h("div", { class: "two-maps" },
       h("section", { class: "map-panel" }, h("div", { class: "map-title" }, h("h2", {}, "As it is"), before.buttons), before.element),
       would),
-    h("section", { class: "map-panel map-key" }, key.element), plan.element, result));
+    h("section", { class: "map-panel map-key" }, key.element), plan.element, result, sliders));
   toolbar();
   const asItIs = packed(cluster.columns);
   sides.before.columns = asItIs(), sides.after.columns = asItIs();
   flags = sides.before.columns.flags.slice();
   showChips();
+  offerWeights();
   markChosen();
-  await ask();
-  return { leave: () => { left = true; clearTimeout(timer); key.stop(); plan.leave(); before.leave(); after.leave(); } };
+  ask();
+  return { leave: () => { answer.leave(); clearTimeout(timer); key.stop(); plan.leave(); before.leave(); after.leave(); } };
 };
 
 /** What a map is drawn from, standing still. @returns {{ columns: Columns, on: () => () => void }} */
@@ -161,6 +157,11 @@ function packed(columns) {
   return () => Object.assign(new Columns(), columns, {
     flags: columns.flags.slice(), shares: new Map([...columns.shares].map(([name, column]) => [name, column.slice()])),
   });
+}
+
+/** A node by its name, or all that have a label. @param {string} chosen */
+function all(chosen) {
+  return chosen.includes("=") ? `all of ${short(chosen).replace("=", " ")}` : chosen;
 }
 
 /** @param {string[]} list @param {string} name */
