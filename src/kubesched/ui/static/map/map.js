@@ -14,6 +14,7 @@ const ARROWS = /** @type {Record<string, [number, number]>} */ ({
 });
 const FARTHEST = 60;
 const MOST_SLICED = 250;
+let maps = 0;
 
 export class NodeMapView {
   /**
@@ -25,13 +26,14 @@ export class NodeMapView {
     this.cluster = cluster;
     this.how = how;
     this.resource = resource;
+    const help = `map-help-${++maps}`;
     this.canvas = h("canvas", {
-      tabindex: 0, role: "application", "aria-label": how.label ?? "Map of the nodes", "aria-describedby": "map-help",
+      tabindex: 0, role: "application", "aria-label": how.label ?? "Map of the nodes", "aria-describedby": help,
     });
     this.tip = h("div", { class: "tip", role: "status", "aria-live": "polite", hidden: true });
     this.buttons = this.zoomButtons();
     this.element = h("div", { class: "map" }, this.canvas, this.tip,
-      h("p", { id: "map-help", class: "unseen" }, "Arrow keys move from node to node, Enter opens one, + and - zoom."));
+      h("p", { id: help, class: "unseen" }, `Arrow keys move from node to node, Enter ${how.chosen ? "chooses" : "opens"} one, + and - zoom.`));
     this.painter = new Painter(this.canvas);
     this.painter.slices = !how.label;
     this.camera = { x: 0, y: 0, k: 1 };

@@ -8,7 +8,7 @@ import { shortened } from "./names.js";
 const MARGIN = 0.5;
 /** Sides of cells, in pixels, from which on they show pods, their name, what is in a slice. */
 const SLICED = 40, NAMED = 62, LEGIBLE = 84;
-const HEAD = 18, BAR = 4, INK = "#0b0e12";
+const BAR = 4, ROOMY = 300, INK = "#0b0e12";
 const FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
 /** @typedef {{ x: number, y: number, k: number }} Camera */
@@ -28,6 +28,8 @@ export class Painter {
     this.slices = true;
     /** What all names end with, and which is left out. */
     this.ending = "";
+    this.type = 1;
+    this.head = 18;
     this.dress();
   }
 
@@ -47,6 +49,9 @@ export class Painter {
   /** @param {number} width @param {number} height */
   resize(width, height) {
     this.scale = Math.min(devicePixelRatio || 1, 2);
+    /** How much larger type is than usual, as on the rest of the page, and how high that makes the line of a name. */
+    this.type = parseFloat(token("--type")) / 13 || 1;
+    this.head = Math.round(18 * this.type);
     this.width = width;
     this.height = height;
     this.canvas.width = Math.round(width * this.scale);
@@ -163,31 +168,31 @@ export class Painter {
     }
     context.globalAlpha = 1;
     if (named && !this.slices) this.named(columns, row, inner, share, this.text ?? "");
-    if (flags > 1) this.marks(flags, inner, named ? HEAD : 0);
+    if (flags > 1) this.marks(flags, inner, named ? this.head : 0);
   }
 
   /** A large node without its pods: filled from below, as a glass. @param {Box} box @param {number} share */
   filled(box, share) {
-    const part = share === NOT_OFFERED ? 0 : Math.min(share / FULL, 1), room = box.height - HEAD;
+    const part = share === NOT_OFFERED ? 0 : Math.min(share / FULL, 1), room = box.height - this.head;
     this.inside.fillStyle = this.fillOf(colourOf(share));
-    this.inside.fillRect(box.x, box.y + HEAD + room * (1 - part), box.width, room * part);
+    this.inside.fillRect(box.x, box.y + this.head + room * (1 - part), box.width, room * part);
   }
 
   /** The name of a node, and how full it is. @param {import("./columns.js").Columns} columns @param {number} row
    * @param {Box} box @param {number} share @param {string} colour */
   named(columns, row, box, share, colour) {
     const context = this.inside, full = share === NOT_OFFERED ? "" : `${Math.round((share / FULL) * 100)} %`;
-    context.font = `12px ${FONT}`;
+    context.font = `${12 * this.type}px ${FONT}`;
     context.textBaseline = "middle";
     context.fillStyle = colour;
     const corner = (columns.flags[row] ?? 0) & TAINTED ? 8 : 0;
     const wide = box.width >= 2 * NAMED ? context.measureText(full).width + 10 + corner : 0;
     const name = columns.names[row] ?? "";
     const short = this.ending && name.endsWith(this.ending) ? name.slice(0, -this.ending.length) : name;
-    context.fillText(shortened(context, short, box.width - 12 - wide), box.x + 6, box.y + HEAD / 2 + 1);
+    context.fillText(shortened(context, short, box.width - 12 - wide), box.x + 6, box.y + this.head / 2 + 1);
     if (wide) {
       context.textAlign = "right";
-      context.fillText(full, box.x + box.width - 6 - corner, box.y + HEAD / 2 + 1);
+      context.fillText(full, box.x + box.width - 6 - corner, box.y + this.head / 2 + 1);
       context.textAlign = "left";
     }
   }
@@ -195,7 +200,7 @@ export class Painter {
   /** A node with room for its name and its pods, which stand on each other as they fill it. @param {import("./columns.js").Columns} columns
    * @param {number} row @param {Box} box @param {number} share @param {Slice[] | undefined} slices @param {number} alpha */
   sliced(columns, row, box, share, slices, alpha) {
-    const context = this.inside, named = Math.min(box.width, box.height) >= NAMED - 4, head = named ? HEAD : 2;
+    const context = this.inside, named = Math.min(box.width, box.height) >= NAMED - 4, head = named ? this.head : 2;
     context.fillStyle = this.ground ?? "";
     context.fillRect(box.x, box.y, box.width, box.height);
     if (named) this.named(columns, row, box, share, this.text ?? "");
@@ -237,11 +242,13 @@ export class Painter {
     if (box.width < LEGIBLE - 20 || box.height < 14) return;
     const pale = slice.pods.every((pod) => pod.phase === "starting" || pod.phase === "leaving");
     const name = slice.workload.slice(slice.workload.indexOf("/") + 1);
-    context.font = `${box.height > 26 && box.width > 150 ? 13 : 11}px ${FONT}`;
+    const size = box.height > 60 && box.width > ROOMY ? 17 : box.height > 26 && box.width > 150 ? 13 : 11;
+    context.font = `${Math.min(size * this.type, box.height - 2)}px ${FONT}`;
     context.fillStyle = pale ? this.text ?? "" : INK;
     context.textBaseline = "middle";
     const times = slice.pods.length > 1 ? ` ×${slice.pods.length}` : "";
-    const room = box.width - 10 - context.measureText(times).width;
+    const percent = box.width > ROOMY ? `${Math.round(all * 100)} %` : "";
+    const room = box.width - 10 - context.measureText(times).width - (percent ? context.measureText(percent).width + 10 : 0);
     const first = slice.pods[0] ? (slice.pods[0].share / all) * box.height : box.height;
     const middle = box.y + (first >= 14 ? first / 2 : box.height / 2);
     if (first < 14 && slice.pods.length > 1) { // lines between pods would go through the words
@@ -251,6 +258,10 @@ export class Painter {
     }
     const shown = shortened(context, name, room, true);
     context.fillText(shown ? shown + times : times.trim(), box.x + 5, middle);
+    if (!percent) return;
+    context.textAlign = "right";
+    context.fillText(percent, box.x + box.width - 5, middle);
+    context.textAlign = "left";
   }
 
   /** @param {Box} box @param {string} colour */
@@ -263,7 +274,8 @@ export class Painter {
     context.strokeStyle = colour;
     context.lineWidth = 1.2;
     context.beginPath();
-    for (let at = -box.height; at < box.width; at += 6) {
+    const step = Math.max(6, Math.min(box.width, box.height) / 16);
+    for (let at = -box.height; at < box.width; at += step) {
       context.moveTo(box.x + at, box.y + box.height);
       context.lineTo(box.x + at + box.height, box.y);
     }
@@ -321,7 +333,7 @@ export class Painter {
   /** Names of groups, which stay readable at any zoom. @param {import("./layout.js").Layout} layout @param {Camera} at */
   labels(layout, at) {
     const context = this.context;
-    context.font = `600 12px ${FONT}`;
+    context.font = `600 ${12 * this.type}px ${FONT}`;
     context.textBaseline = "bottom";
     for (const block of layout.blocks) {
       const x = block.x * at.k + at.x, y = (block.y + 17) * at.k + at.y;
@@ -331,7 +343,7 @@ export class Painter {
       const number = context.measureText(name + said).width <= width ? said : ""; // the name goes first
       const shown = shortened(context, name, width - context.measureText(number).width);
       context.fillStyle = this.back ?? "";
-      context.fillRect(x, y - 16, Math.min(context.measureText(shown + number).width, width), 16);
+      context.fillRect(x, y - 16 * this.type, Math.min(context.measureText(shown + number).width, width), 16 * this.type);
       context.fillStyle = this.text ?? "";
       context.fillText(shown, x, y);
       context.fillStyle = this.dim ?? "";
