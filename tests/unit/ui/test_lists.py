@@ -8,6 +8,7 @@ from tests.unit.ui.observing import still
 
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.model.lists import PAGE, ListQuery
+from kubesched.ui.model.owners import WorkloadName
 from kubesched.ui.model.usage import UsageReport
 from kubesched.ui.views import PageViews
 
@@ -71,3 +72,18 @@ def test_long_list_comes_in_pages() -> None:
     views = still(*(make_node(f"n-{i:03}") for i in range(PAGE + 20)))
     listing = views.lists.nodes(ListQuery(offset=PAGE))
     assert (listing.total, len(listing.rows), listing.rows[0].name) == (PAGE + 20, 20, f"n-{PAGE:03}")
+
+
+def test_numbers_in_names_are_sorted_as_numbers() -> None:
+    views = still(
+        *(make_node(f"ip-{i}-x").capacity(cpu="1") for i in (10, 9, 100)),
+        *(make_pod(f"web-{i}").owned_by("StatefulSet", "web").requests(cpu="9") for i in (10, 9, 100)),
+    )
+    assert [row.name for row in views.lists.nodes(ListQuery()).rows] == ["ip-9-x", "ip-10-x", "ip-100-x"]
+    assert [row.name for row in views.lists.nodes(ListQuery(sort="-name")).rows] == ["ip-100-x", "ip-10-x", "ip-9-x"]
+    pods = ["default/web-9", "default/web-10", "default/web-100"]
+    assert [row.pod for row in views.lists.pods(ListQuery()).rows] == pods
+    assert [row.pod for row in views.lists.pods(ListQuery(sort="name")).rows] == pods
+    page = views.workloads.view(WorkloadName("default", "StatefulSet", "web"))
+    assert page is not None
+    assert [key for key, _, _ in page.members] == pods

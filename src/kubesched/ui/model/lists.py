@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from kubesched.api.well_known import ZONE
 from kubesched.simulate.cluster import created_at
 from kubesched.ui.model.node_map import CORDONED, LIVE, NOT_READY, TAINTED, flags_of
 from kubesched.ui.model.observed import ObservedCluster
-from kubesched.ui.model.owners import PHASES, WAITING, WorkloadName, owner_of, phase_of
+from kubesched.ui.model.owners import PHASES, WAITING, WorkloadName, in_turn, owner_of, phase_of
 from kubesched.ui.model.pending import requests_of
 from kubesched.ui.model.usage import amounts_in_words
 from kubesched.ui.model.workloads import WorkloadLine
@@ -22,6 +23,7 @@ from kubesched.ui.model.workloads import WorkloadLine
 PAGE = 100
 _STATES = {NOT_READY: "not ready", CORDONED: "cordoned", TAINTED: "tainted"}
 READY = "ready"
+_DIGITS = re.compile(r"(\d+)")
 T = TypeVar("T")
 
 
@@ -121,14 +123,14 @@ class ListModel:
             if wanted in line.name.lower() and (not query.state or query.state in (line.states or (READY,)))
         ]
         keys: dict[str, Callable[[NodeLine], Any]] = {
-            "name": lambda line: line.name,
+            "name": lambda line: _by_numbers(line.name),
             "zone": lambda line: line.zone,
             "pods": lambda line: line.pods,
             "state": lambda line: line.states,
             CPU: lambda line: line.requested.get(CPU, 0.0),
             MEMORY: lambda line: line.requested.get(MEMORY, 0.0),
         }
-        rows = _page(kept, query, keys, lambda line: line.name)
+        rows = _page(kept, query, keys, lambda line: _by_numbers(line.name))
         return Listing(len(kept), query.offset, tuple(rows), tuple(counts.items()), ())
 
     def pods(self, query: ListQuery) -> Listing:
@@ -147,14 +149,14 @@ class ListModel:
             if not query.state or phase == query.state:
                 kept.append((pod, node, phase))
         keys: dict[str, Callable[[tuple[Pod, str, str]], Any]] = {
-            "name": lambda each: each[0].key,
+            "name": lambda each: in_turn(each[0].key),
             "phase": lambda each: PHASES.index(each[2]),
             "node": lambda each: each[1],
             "priority": lambda each: each[0].priority,
             "age": lambda each: -created_at(each[0]),
             "workload": lambda each: owner_of(each[0])[2],
         }
-        rows = _page(kept, query, keys, lambda each: (each[2] != WAITING, each[0].key))
+        rows = _page(kept, query, keys, lambda each: (each[2] != WAITING, in_turn(each[0].key)))
         states = tuple((phase, counts[phase]) for phase in PHASES if counts[phase])
         return Listing(len(kept), query.offset, tuple(map(self._pod, rows)), states, tuple(sorted(namespaces)))
 
@@ -185,6 +187,11 @@ class ListModel:
         used = amounts_in_words(report.pods.get(pod.key, {})) if report is not None else {}
         age = self._observed.age_of(pod)
         return PodLine(pod.key, owner.kind, owner.name, phase, node, pod.priority, requests_of(pod), used, age)
+
+
+def _by_numbers(name: str) -> list[str | int]:
+    """By which nodes are sorted, as the map sorts them: ip-10-0-2 before ip-10-0-10."""
+    return [int(part) if i % 2 else part for i, part in enumerate(_DIGITS.split(name))]
 
 
 def _page(

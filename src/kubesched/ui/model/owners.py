@@ -61,3 +61,9 @@ def phase_of(pod: Pod, node: str) -> str:
         return STARTING
     is_unready = any(each.type == "Ready" and each.status == "False" for each in pod.status.conditions)
     return UNREADY if is_unready else RUNNING
+
+
+def in_turn(key: str) -> tuple[str, int, str]:
+    """By which pods are sorted: web-2 before web-10."""
+    stem, _, suffix = key.rpartition("-")
+    return stem, len(suffix), suffix

@@ -15,7 +15,7 @@ from kubesched.api.workloads import PodDisruptionBudget
 from kubesched.simulate.kinds import DaemonSet, Job, PodWorkload
 from kubesched.ui.model.headroom import HeadroomModel, WorkloadRoom
 from kubesched.ui.model.observed import ObservedCluster
-from kubesched.ui.model.owners import DONE, FAILED, PHASES, WantedPods, WorkloadName, owner_of, phase_of
+from kubesched.ui.model.owners import DONE, FAILED, PHASES, WantedPods, WorkloadName, in_turn, owner_of, phase_of
 from kubesched.ui.model.pending import PendingModel, requests_of
 from kubesched.ui.model.pods import PodModel, PodVerdict
 from kubesched.ui.model.usage import amounts_in_words
@@ -144,7 +144,7 @@ class WorkloadModel:
         example = next(iter([*waiting, *alive, *pods]), None)
         view = None if example is None else self._pods.view(example.key)
         is_counted = example is not None and line.kind != "DaemonSet"
-        members = sorted(pods, key=lambda pod: (PHASES.index(phase_of(pod, placed[pod.key])), pod.key))
+        members = sorted(pods, key=lambda pod: (PHASES.index(phase_of(pod, placed[pod.key])), in_turn(pod.key)))
         usage, requested = self._totals(alive)
         return WorkloadPage(
             line=line,
