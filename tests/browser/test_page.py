@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.background_loop import in_background
 from tests.browser.page import Page
@@ -13,6 +14,7 @@ from tests.chromium import MISSING, WebDriver, console_errors, look, until
 from tests.shown_page import large_cluster, page_of, page_of_sandbox
 
 from kubesched.api.kinds import PODS
+from kubesched.api.pod import PodStatus
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.server import PageServer
 from kubesched_sandbox.api import Api
@@ -335,3 +337,25 @@ def test_large_cluster_is_never_loaded_whole(driver: WebDriver, large: PageServe
     page.shows("goes to node-", ".headline")
     loaded = page.js("performance.getEntriesByType('resource').reduce((sum, e) => sum + e.encodedBodySize, 0)")
     assert loaded < 1_000_000
+
+
+def test_node_that_promises_more_than_it_has_shows_its_pods(driver: WebDriver) -> None:
+    giant = make_pod("giant").requests(cpu="6").on("node-1").build()
+    running = msgspec.structs.replace(giant, status=PodStatus(phase="Running"))
+    with in_background(page_of([make_node("node-1").capacity(cpu="4").build(), running])) as (server, _):
+        page = Page(driver, server)
+        page.shows("giant", ".legend-pods")
+        red, green, blue = page.js(
+            "getComputedStyle(document.querySelector('.mark.pods')).backgroundColor.match(/\\d+/g).map(Number)"
+        )
+        until(lambda: page.has_colour(f"#{red:02x}{green:02x}{blue:02x}"), what="a slice for the pod")
+
+
+def test_type_is_larger_where_there_is_room_for_it(driver: WebDriver, small: PageServer) -> None:
+    sizes = []
+    for width in (1440, 2560):
+        look(driver, width, 1440)
+        page = Page(driver, small)
+        sizes.append(page.js("parseFloat(getComputedStyle(document.body).fontSize)"))
+        assert page.overflow() == 0
+    assert sizes == [13, 16]

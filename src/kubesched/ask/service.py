@@ -149,28 +149,25 @@ class QueryService:
         """
         if self._waiting >= self.most_waiting:
             raise BusyError(f"{self._waiting} questions are under way, which is all there may be")
-        check_time, given_up = self._time_check(self.slow_timeout), Event()
-
-        def check(*_: object) -> None:
-            if given_up.is_set():
-                raise QuestionTimeoutError("nobody waits for the answer any more")
-            check_time()
-
+        given_up = Event()
+        check_time = self._time_check(self.slow_timeout, given_up)
         self._waiting += 1
         try:
             async with self._turn:
                 self._check_open()
                 prepared = prepare()
-                return await asyncio.get_running_loop().run_in_executor(self._thread, work, prepared, check)
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work, prepared, check_time)
         finally:
             given_up.set()
             self._waiting -= 1
 
-    def _time_check(self, timeout: float) -> CheckTime:
+    def _time_check(self, timeout: float, given_up: Event | None = None) -> CheckTime:
         deadline = self._clock() + timeout
 
         def check_time(*_: object) -> None:
             self._check_open()
+            if given_up is not None and given_up.is_set():
+                raise QuestionTimeoutError("nobody waits for the answer any more")
             if self._clock() > deadline:
                 raise QuestionTimeoutError(f"took longer than {timeout:g} s")
 

@@ -155,12 +155,11 @@ class PageServer:
         """ExposedError if others could reach that address."""
         check_exposure(host, has_token=True, has_tls=False)
         self._token = PageToken(token)
-        self._travel = shown if isinstance(shown, TimeTravel) else None
-        self._present = PageViews(shown) if isinstance(shown, ObservedCluster) else None
+        travel = shown if isinstance(shown, TimeTravel) else None
+        self._views = _views_of(shown)
         self._shown = LocalViews(self._views)
-        self._app = page_application(
-            self._shown, [guard(refuse_other_sites(is_loopback), self._token.check)], self._travel
-        )
+        self._is_live = travel is None and self._views().observed.live
+        self._app = page_application(self._shown, [guard(refuse_other_sites(is_loopback), self._token.check)], travel)
         self._listening = HttpServer(self._app, host, port)
         self._sampling: asyncio.Task[None] | None = None
 
@@ -176,7 +175,7 @@ class PageServer:
     async def start(self) -> None:
         """Listen. ListenError if the port is taken."""
         await self._listening.start()
-        if self._present is not None and self._present.observed.live:
+        if self._is_live:
             self._sampling = asyncio.create_task(keep_sampling(self._shown.ask), name="queue history")
 
     async def stop(self) -> None:
@@ -191,9 +190,10 @@ class PageServer:
         if service is not None:
             service.close()
 
-    def _views(self) -> PageViews:
-        """Of the moment that is shown: of a recording, others after a step back."""
-        if self._travel is not None:
-            return self._travel.views
-        assert self._present is not None
-        return self._present
+
+def _views_of(shown: ObservedCluster | TimeTravel) -> Callable[[], PageViews]:
+    """Of the moment that is shown: of a recording, others after a step back."""
+    if isinstance(shown, TimeTravel):
+        return lambda: shown.views
+    views = PageViews(shown)
+    return lambda: views

@@ -70,7 +70,7 @@ def observe_scheduler(
         queue=scheduler.queue,
         log=log,
         saying=saying,
-        extenders=[each for each in scheduler.extenders if isinstance(each, HTTPExtender)],
+        extenders=[extender for extender in scheduler.extenders if isinstance(extender, HTTPExtender)],
         experiments=experiments,
         wanted=wanted,
         usage=usage,
@@ -138,7 +138,7 @@ def _trouble(followed: ClusterFeed) -> str:
         return f"The cluster is still being read: {error}."
     if not behind:
         return ""
-    return "Not up to date: " + ", ".join(f"{each.kind} ({each.why})" for each in behind)
+    return "Not up to date: " + ", ".join(f"{watch.kind} ({watch.why})" for watch in behind)
 
 
 STANDBY = "This replica does not lead: it follows the cluster, and decides nothing until it has the lease."

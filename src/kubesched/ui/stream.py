@@ -73,13 +73,13 @@ class Follower:
 async def stream(request: web.Request, shown: ViewsProvider) -> web.StreamResponse:
     """Until the page is closed. Its `version` is that of the map it has, `decision` the last that it knows."""
     query, pages = request.query, request.app[PAGES]
-    there = [page.remote for page in pages.values() if _is_open(page)]
-    of_address = there.count(request.remote)
-    if len(there) >= _MOST_PAGES or of_address >= _MOST_PER_ADDRESS:
-        raise web.HTTPTooManyRequests(text=f"{len(there)} pages are open already, {of_address} of them from there")
-    known = query.get("decision", "0")
+    addresses = [page.remote for page in pages.values() if _is_open(page)]
+    of_address = addresses.count(request.remote)
+    if len(addresses) >= _MOST_PAGES or of_address >= _MOST_PER_ADDRESS:
+        raise web.HTTPTooManyRequests(text=f"{len(addresses)} pages are open already, {of_address} of them from there")
+    text = query.get("decision", "0")
     # Of what happened before the page was opened, only the last decisions: the rest would be news of no use.
-    decision = int(known) if known.isascii() and known.isdigit() and len(known) < 16 else 0
+    decision = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
     version, group = _version(query.get("version", "")), query.get("group", "")
     task = asyncio.current_task()
     assert task is not None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -50,8 +51,8 @@ class TimeTravel:
         self._plugins = plugins
         self._lock = asyncio.Lock()
         times = list(_times(lines[1:]))
-        self.begin, self.end = (times[0].t, max(each.t for each in times)) if times else (0.0, 0.0)
-        self._bins = self._counted([each.t for each in times if each.what == "decide"])
+        self.begin, self.end = (times[0].t, max(moment.t for moment in times)) if times else (0.0, 0.0)
+        self._bins = self._per_bin(moment.t for moment in times if moment.what == "decide")
         self.now = self.begin
         self._every = max((self.end - self.begin) / _SAMPLES, 1e-3)
         self._start()
@@ -107,12 +108,11 @@ class TimeTravel:
             self._sampled += self._every
         self.now = max(self.now, moment)
 
-    def _counted(self, times: Sequence[float]) -> tuple[int, ...]:
-        found = [0] * _BINS
+    def _per_bin(self, times: Iterable[float]) -> tuple[int, ...]:
+        """How many of the times are in each part of the recording."""
         width = (self.end - self.begin) / _BINS or 1.0
-        for time in times:
-            found[min(int((time - self.begin) / width), _BINS - 1)] += 1
-        return tuple(found)
+        counts = Counter(min(int((time - self.begin) / width), _BINS - 1) for time in times)
+        return tuple(counts[i] for i in range(_BINS))
 
 
 def _times(lines: Sequence[str]) -> Iterator[_Moment]:

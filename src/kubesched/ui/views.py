@@ -12,10 +12,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from kubesched import __version__
 from kubesched.api.release import RELEASES
+from kubesched.api.well_known import ZONE
 from kubesched.ask.service import SLOW_TIMEOUT, QueryService
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.lists import ListModel
-from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
+from kubesched.ui.model.node_map import LabelKey, NodeMapModel
 from kubesched.ui.model.nodes import NodeModel
 from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.pending import PendingModel
@@ -129,7 +130,7 @@ class PageViews:
             pods=len(observed.pods),
             pending=counts.active + counts.backoff + counts.unschedulable + counts.gated,
             labels=labels,
-            group_by=default_group(labels),
+            group_by=ZONE if any(label.key == ZONE for label in labels) else "",
             profiles=list(observed.profiles),
             weights=next((dict(profile.weights) for profile in observed.profiles.values()), {}),
             extenders=len(observed.extenders),

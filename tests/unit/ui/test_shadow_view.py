@@ -38,17 +38,19 @@ def test_differences_of_the_same_cause_are_together_and_the_most_come_first() ->
 
 
 def test_both_sides_say_how_their_node_stands_here() -> None:
-    found = {each.pod: each for each in judged().differences}
+    found = {each.comparison.pod: each.comparison for each in judged().differences}
     picky, free, large = found["default/picky-1"], found["default/free"], found["default/large"]
-    assert (picky.theirs.node, picky.theirs.rejection[:12]) == ("hdd", "NodeAffinity")
-    assert picky.ours is not None
-    assert (picky.ours.node, picky.ours.rejection, picky.fitting, picky.nodes) == ("ssd", "", 1, 2)
-    assert free.ours is not None
-    assert free.ours.total is not None
-    assert free.theirs.total is not None
-    assert free.ours.total > free.theirs.total
-    assert sum(value for _, value in free.ours.parts) == free.ours.total
-    assert large.ours is None
+    assert picky.their_node is not None
+    assert (picky.their_node.node, picky.their_node.rejection[:12]) == ("hdd", "NodeAffinity")
+    assert picky.our_node is not None
+    assert (picky.our_node.node, picky.our_node.rejection, picky.fitting, picky.nodes) == ("ssd", "", 1, 2)
+    assert free.our_node is not None
+    assert free.our_node.total is not None
+    assert free.their_node is not None
+    assert free.their_node.total is not None
+    assert free.our_node.total > free.their_node.total
+    assert sum(value for _, value in free.our_node.parts) == free.our_node.total
+    assert large.our_node is None
     assert "Insufficient cpu" in large.message
 
 
@@ -60,4 +62,4 @@ def test_pods_of_one_cause_can_be_asked_for() -> None:
     watched.see_bound(large, "ssd")
     model = ShadowModel(watched.shadow)
     wanted = next(cause for cause in model.view().causes if cause.judgement == "no-node")
-    assert [each.pod for each in model.view(wanted.id).differences] == ["default/large"]
+    assert [each.comparison.pod for each in model.view(wanted.id).differences] == ["default/large"]

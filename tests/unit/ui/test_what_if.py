@@ -36,7 +36,7 @@ def test_drained_pods_move_or_wait_and_the_cluster_stays_as_it_is() -> None:
     views = still(*CLUSTER)
     version = views.map.version
     found = asked(views, drain=("node-1",))
-    assert found.moved + found.waiting == 2
+    assert found.pods == {"moved": 1, "waiting": 1}
     assert [each.to_node for each in found.difference.moved] == ["node-2"]
     assert "Insufficient cpu" in found.difference.waiting[0].reason
     assert views.map.version == version
@@ -80,9 +80,9 @@ def test_added_nodes_give_pods_that_wait_a_place() -> None:
 
 def test_live_cluster_is_asked_as_it_is_at_the_moment() -> None:
     world, views = alive(make_node("node-1").capacity(cpu="4"), make_node("node-2").capacity(cpu="4"))
-    assert asked(views, drain=("node-1",)).moved == 0
+    assert asked(views, drain=("node-1",)).pods["moved"] == 0
     world.see(make_pod("p").requests(cpu="1").on("node-1"))
-    assert asked(views, drain=("node-1",)).moved == 1
+    assert asked(views, drain=("node-1",)).pods["moved"] == 1
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def compare_releases(
             wrong += [f"{features.release.name}: {line}" for line in error.lines]
     classes, groups = tuple[PodClass, ...](), tuple[ChangesByCause, ...]()
     if len(settings) == 2:
-        search = _CauseSearch(tuple(objects), load, before, after, plugins, progress)
+        search = _CauseSearch(tuple(objects), load, before, after, plugins, progress or (lambda done, total: None))
         classes, changed = search.changed()
         groups = search.by_cause(changed, causes_between(before, after)) if changed else ()
     return ReleaseComparison(
@@ -174,7 +174,7 @@ class _CauseSearch:
     before: Features
     after: Features
     plugins: Registry | None
-    progress: Progress | None
+    progress: Progress
 
     def changed(self) -> tuple[tuple[PodClass, ...], list[_AffectedPods]]:
         """All classes of pods, and those that the releases treat differently."""
@@ -184,8 +184,7 @@ class _CauseSearch:
             before, after = old.fate_of(pods), new.fate_of(pods)
             if before != after:
                 changed.append(_AffectedPods(pods, before, after))
-            if self.progress is not None:
-                self.progress(i, len(classes))
+            self.progress(i, len(classes))
         return classes, changed
 
     def by_cause(self, changed: list[_AffectedPods], causes: Sequence[ReleaseCause]) -> tuple[ChangesByCause, ...]:
@@ -224,8 +223,7 @@ class _CauseSearch:
         return self._model(features)
 
     def _model(self, features: Features) -> ReleaseModel:
-        if self.progress is not None:
-            self.progress(0, None)  # whoever watches may stop here: the model of a large cluster takes seconds
+        self.progress(0, None)  # whoever watches may stop here: the model of a large cluster takes seconds
         return ReleaseModel(self.objects, self.load(features), self.plugins)
 
 

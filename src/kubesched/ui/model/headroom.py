@@ -15,7 +15,7 @@ from kubesched.ui.model.observed import ObservedCluster
 from kubesched.ui.model.owners import WorkloadName, owner_of
 from kubesched.ui.model.usage import rounded_amount
 
-_SHAPES = 6
+_WORKLOADS = 6
 _SECONDS = 0.05
 """For placing copies of one pod, where nothing quicker tells how many fit."""
 
@@ -48,52 +48,52 @@ class HeadroomModel:
     def rooms(self) -> list[WorkloadRoom]:
         """For the workloads with most pods, of those that could have more. Pods of one workload may be of several
         kinds: the API server gives them the zone of their node as a label, and a rollout another template."""
-        placed = [each for each in self._observed.state.pods.at if each is not None]
-        whose = [_workload(each) for each in placed]
-        one = {name: each.pod for name, each in zip(whose, placed)}
-        running = Counter({name: count for name, count in Counter(whose).items() if has_headroom(one[name])})
-        rooms = dict(running.most_common(_SHAPES))
-        kinds = Counter((name, each.facts) for name, each in zip(whose, placed) if name in rooms)
-        common = {name: facts for (name, facts), _ in reversed(kinds.most_common())}
-        for name, each in zip(reversed(whose), reversed(placed)):
-            if common.get(name) is each.facts:
-                one[name] = each.pod
-        return [self.room(one[name], count) for name, count in rooms.items()]
+        pods = [placed for placed in self._observed.state.pods.at if placed is not None]
+        workloads = [_workload(placed) for placed in pods]
+        example = {workload: placed.pod for workload, placed in zip(workloads, pods)}
+        running = Counter({name: count for name, count in Counter(workloads).items() if has_headroom(example[name])})
+        largest = dict(running.most_common(_WORKLOADS))
+        kinds = Counter((name, placed.facts) for name, placed in zip(workloads, pods) if name in largest)
+        common = {workload: facts for (workload, facts), _ in reversed(kinds.most_common())}
+        for workload, placed in zip(reversed(workloads), reversed(pods)):
+            if common.get(workload) is placed.facts:
+                example[workload] = placed.pod
+        return [self.room(example[workload], count) for workload, count in largest.items()]
 
     def room(self, pod: Pod, running: int) -> WorkloadRoom:
         """For more pods like this one."""
         facts = self._observed.state.facts(pod)
-        known = self.of(pod, facts)
+        room = self.of(pod, facts)
         requests = {name: rounded_amount(name, amount) for name, amount, _ in facts.amounts if amount}
-        return WorkloadRoom(owner_of(pod), pod.key, running, known.more, not known.is_exact, known.nodes, requests)
+        return WorkloadRoom(owner_of(pod), pod.key, running, room.more, not room.is_exact, room.nodes, requests)
 
     def of(self, pod: Pod, facts: PodFacts, node: str = "") -> Headroom:
         """How many more pods like this one fit, on all nodes or on one."""
         self._forget_what_changed()
-        known = self._known.get((facts, node))
-        if known is None:
+        room = self._known.get((facts, node))
+        if room is None:
             until, places = self._clock() + _SECONDS, self._observed.experiments
             cluster, is_late = self._observed.cluster, lambda: self._clock() > until
             if node:
-                known = headroom_on(cluster, pod, node, out_of_time=is_late, places=places)
+                room = headroom_on(cluster, pod, node, out_of_time=is_late, places=places)
             else:
-                known = headroom(cluster, pod, out_of_time=is_late, places=places)
-            self._known[facts, node] = known
+                room = headroom(cluster, pod, out_of_time=is_late, places=places)
+            self._known[facts, node] = room
             self._version = self._observed.state.nodes.changes.position  # copies that came and went count as changes
-        return known
+        return room
 
     def unknown(self) -> tuple[int, dict[PodFacts, Pod]]:
         """The version of the cluster, and one pod of each kind of which only the least that fits is known."""
         self._forget_what_changed()
-        facts = {facts for (facts, node), known in self._known.items() if not node and not known.is_exact}
-        pods = (each for each in self._observed.state.pods.at if each is not None and each.facts in facts)
-        return self._version, {placed.facts: placed.pod for placed in pods}
+        unknown = {facts for (facts, node), room in self._known.items() if not node and not room.is_exact}
+        pods = filter(None, self._observed.state.pods.at)
+        return self._version, {placed.facts: placed.pod for placed in pods if placed.facts in unknown}
 
-    def learn(self, version: int, found: Mapping[PodFacts, Headroom]) -> None:
+    def learn(self, version: int, rooms: Mapping[PodFacts, Headroom]) -> None:
         """What was counted on a copy holds if nothing has changed since."""
         self._forget_what_changed()
         if version == self._version:
-            self._known |= {(facts, ""): known for facts, known in found.items()}
+            self._known |= {(facts, ""): room for facts, room in rooms.items()}
 
     def _forget_what_changed(self) -> None:
         version = self._observed.state.nodes.changes.position

@@ -89,11 +89,7 @@ class ListModel:
 
     def nodes(self, query: ListQuery) -> Listing:
         table, report = self._observed.state.nodes, self._observed.usage()
-        offered = {
-            name: (table.requested[i, : table.size].tolist(), table.allocatable[i, : table.size].tolist())
-            for name, i in table.resources.items()
-            if table.allocatable[i, : table.size].any()
-        }
+        requested, allocatable = table.requested[:, : table.size].tolist(), table.allocatable[:, : table.size].tolist()
         counts_of_pods = table.pod_count[: table.size].tolist()
         used = report.nodes if report is not None else {}
         lines = []
@@ -103,24 +99,18 @@ class ListModel:
             node = table.node(row)
             flags = flags_of(node)
             states = tuple(word for bit, word in _STATES.items() if flags & bit) if flags > LIVE else ()
-            requested = {
-                each: round(requests[row] / most, 4)
-                for each, (requests, offers) in offered.items()
-                if (most := offers[row])
-            }
-            own = {
-                each: round(amount / most, 4)
-                for each, amount in used.get(name, {}).items()
-                if each in offered and (most := offered[each][1][row])
-            }
+            offers = {resource: (i, offer) for resource, i in table.resources.items() if (offer := allocatable[i][row])}
+            shares = {resource: round(requested[i][row] / offer, 4) for resource, (i, offer) in offers.items()}
+            amounts = ((resource, amount) for resource, amount in used.get(name, {}).items() if resource in offers)
+            used_shares = {resource: round(amount / offers[resource][1], 4) for resource, amount in amounts}
             zone = node.metadata.labels.get(ZONE, "")
-            lines.append(NodeLine(name, zone, states, counts_of_pods[row], requested, own))
+            lines.append(NodeLine(name, zone, states, counts_of_pods[row], shares, used_shares))
         counts = Counter(state for line in lines for state in line.states or (READY,))
-        wanted = query.text.lower()
+        text = query.text.lower()
         kept = [
             line
             for line in lines
-            if wanted in line.name.lower() and (not query.state or query.state in (line.states or (READY,)))
+            if text in line.name.lower() and (not query.state or query.state in (line.states or (READY,)))
         ]
         keys: dict[str, Callable[[NodeLine], Any]] = {
             "name": lambda line: _by_numbers(line.name),
@@ -134,7 +124,7 @@ class ListModel:
         return Listing(len(kept), query.offset, tuple(rows), tuple(counts.items()), ())
 
     def pods(self, query: ListQuery) -> Listing:
-        observed, wanted = self._observed, query.text.lower()
+        observed, text = self._observed, query.text.lower()
         counts, namespaces = Counter[str](), set[str]()
         kept: list[tuple[Pod, str, str]] = []
         for pod in observed.pods.values():
@@ -142,33 +132,33 @@ class ListModel:
             if query.namespace and pod.namespace != query.namespace:
                 continue
             node = observed.node_of(pod)
-            if wanted and wanted not in pod.key.lower() and wanted not in node.lower():
+            if text and text not in pod.key.lower() and text not in node.lower():
                 continue
             phase = phase_of(pod, node)
             counts[phase] += 1
             if not query.state or phase == query.state:
                 kept.append((pod, node, phase))
         keys: dict[str, Callable[[tuple[Pod, str, str]], Any]] = {
-            "name": lambda each: in_turn(each[0].key),
-            "phase": lambda each: PHASES.index(each[2]),
-            "node": lambda each: each[1],
-            "priority": lambda each: each[0].priority,
-            "age": lambda each: -created_at(each[0]),
-            "workload": lambda each: owner_of(each[0])[2],
+            "name": lambda row: in_turn(row[0].key),
+            "phase": lambda row: PHASES.index(row[2]),
+            "node": lambda row: row[1],
+            "priority": lambda row: row[0].priority,
+            "age": lambda row: -created_at(row[0]),
+            "workload": lambda row: owner_of(row[0]).name,
         }
-        rows = _page(kept, query, keys, lambda each: (each[2] != WAITING, in_turn(each[0].key)))
+        rows = _page(kept, query, keys, lambda row: (row[2] != WAITING, in_turn(row[0].key)))
         states = tuple((phase, counts[phase]) for phase in PHASES if counts[phase])
         return Listing(len(kept), query.offset, tuple(map(self._pod, rows)), states, tuple(sorted(namespaces)))
 
     def workloads(self, query: ListQuery) -> Listing:
-        lines, wanted = self._workloads().values(), query.text.lower()
+        lines, text = self._workloads().values(), query.text.lower()
         namespaces = tuple(sorted({line.namespace for line in lines}))
-        found = [
+        matching = [
             line
             for line in lines
-            if wanted in f"{line.namespace}/{line.name}".lower() and query.namespace in ("", line.namespace)
+            if text in f"{line.namespace}/{line.name}".lower() and query.namespace in ("", line.namespace)
         ]
-        kept = [line for line in found if query.state in ("", line.kind)]
+        kept = [line for line in matching if query.state in ("", line.kind)]
         keys: dict[str, Callable[[WorkloadLine], Any]] = {
             "name": lambda line: (line.namespace, line.name),
             "kind": lambda line: line.kind,
@@ -178,11 +168,11 @@ class ListModel:
             "priority": lambda line: line.priority,
         }
         rows = _page(kept, query, keys, lambda line: (not line.phases[WAITING], line.namespace, line.name))
-        states = tuple(sorted(Counter(line.kind for line in found).items()))
+        states = tuple(sorted(Counter(line.kind for line in matching).items()))
         return Listing(len(kept), query.offset, tuple(rows), states, namespaces)
 
-    def _pod(self, each: tuple[Pod, str, str]) -> PodLine:
-        pod, node, phase = each
+    def _pod(self, row: tuple[Pod, str, str]) -> PodLine:
+        pod, node, phase = row
         owner, report = owner_of(pod), self._observed.usage()
         used = amounts_in_words(report.pods.get(pod.key, {})) if report is not None else {}
         age = self._observed.age_of(pod)

@@ -117,24 +117,24 @@ class NodeMapModel:
         values: dict[str, Counter[str]] = {}
         for node in filter(None, self._table.nodes):
             for key, value in node.metadata.labels.items():
-                known = values.setdefault(key, Counter())
-                if len(known) <= _MOST_VALUES:
-                    known[value] += 1
+                counts = values.setdefault(key, Counter())
+                if len(counts) <= _MOST_VALUES:
+                    counts[value] += 1
         live = sum(node is not None for node in self._table.nodes)
-        found = [
+        keys = [
             LabelKey(key, sum(counts.values()), len(counts))
             for key, counts in values.items()
             if len(counts) <= _MOST_VALUES and _tells_apart(key, counts, live) and not _is_old_name(key, values)
         ]
-        found.sort(key=lambda label: (_rank(label), -label.nodes, label.key))
-        return found[:_MOST_KEYS]
+        keys.sort(key=lambda label: (_rank(label), -label.nodes, label.key))
+        return keys[:_MOST_KEYS]
 
     def summary(self) -> dict[str, int]:
         """How many nodes there are, and in what condition."""
         self._refresh()
         flags = self._flags[self._table.live[: len(self._flags)]]
-        named = {"cordoned": CORDONED, "tainted": TAINTED, "notReady": NOT_READY}
-        return {"nodes": len(flags), **{n: int(np.count_nonzero(flags & bit)) for n, bit in named.items()}}
+        bits = {"cordoned": CORDONED, "tainted": TAINTED, "notReady": NOT_READY}
+        return {"nodes": len(flags), **{name: int(np.count_nonzero(flags & bit)) for name, bit in bits.items()}}
 
     def _group(self, row: int, key: str) -> str:
         node = self._table.nodes[row]
@@ -171,7 +171,7 @@ def flags_of(node: Node) -> int:
     flags = LIVE
     if node.spec.unschedulable:
         flags |= CORDONED
-    ready = next((each.status for each in node.status.conditions if each.type == "Ready"), "True")
+    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
     if ready != "True":
         flags |= NOT_READY
     for taint in node.spec.taints:
@@ -182,20 +182,15 @@ def flags_of(node: Node) -> int:
     return flags
 
 
-def default_group(keys: list[LabelKey]) -> str:
-    """Zones if there are any; else all nodes are one group."""
-    return next((label.key for label in keys if label.key == ZONE), "")
-
-
 def _tells_apart(key: str, counts: Counter[str], nodes: int) -> bool:
     """Whether a label makes groups: not one of all nodes, nor one for every node."""
     return key == ZONE or ((len(counts) > 1 or 0 < counts.total() < nodes) and (len(counts) < nodes or nodes < 3))
 
 
-def _is_old_name(key: str, known: Mapping[str, object]) -> bool:
+def _is_old_name(key: str, labels: Mapping[str, object]) -> bool:
     """Whether another label says the same under the name that it has today."""
     new = _NEW_NAMES.get(key) or key.removeprefix("beta.")
-    return new != key and new in known
+    return new != key and new in labels
 
 
 def _rank(label: LabelKey) -> int:

@@ -142,7 +142,7 @@ class NodeModel:
             flags=flags_of(node),
             labels=dict(sorted(node.metadata.labels.items())),
             taints=tuple(f"{t.key}{'=' if t.value else ''}{t.value}:{t.effect}" for t in node.spec.taints),
-            conditions=tuple((each.type, each.status) for each in node.status.conditions),
+            conditions=tuple((condition.type, condition.status) for condition in node.status.conditions),
             resources=tuple(self._resources(row)),
             pod_count=len(pods),
             pods=tuple(pods[offset : offset + PAGE]),
@@ -158,31 +158,30 @@ class NodeModel:
         table = self._state.nodes
         offered = [name for name, i in table.resources.items() if table.allocatable[i, : table.size].any()]
         ids = np.array([table.resources[name] for name in offered], dtype=np.intp)
-        found: dict[int, list[tuple[str, str, str, str]]] = {}
+        slices: dict[int, list[tuple[str, str, str, str]]] = {}
         for row in (row for row in rows[:_MOST_SLICED] if 0 <= row < table.size and table.live[row]):
             offer = np.maximum(table.allocatable[ids, row], 1)
-            found[row] = [
-                (each.pod.key, *_whose(each), _bytes(self._requests(each, ids) / offer))
-                for each in self._state.pods.pods_on(row)
+            slices[row] = [
+                (placed.pod.key, *_whose(placed), _bytes(self._requests(placed, ids) / offer))
+                for placed in self._state.pods.pods_on(row)
             ]
-        return Slices(found, offered)
+        return Slices(slices, offered)
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
     def _resources(self, row: int) -> list[NodeResource]:
         table, report = self._state.nodes, self._observed.usage()
         usage: Mapping[str, int] = report.nodes.get(table.names[row], {}) if report is not None else {}
-        found = []
+        resources = []
         for name, i in (*table.resources.items(), (PODS, -1)):
             offered = int(table.allowed_pods[row] if i < 0 else table.allocatable[i, row])
             taken = int(table.pod_count[row] if i < 0 else table.requested[i, row])
             if offered or taken:
                 share = taken / offered if offered else 1.0
-                texts = [rounded_amount(name, amount) for amount in (offered, taken, offered - taken)]
-                found.append(
-                    NodeResource(name, texts[0], texts[1], texts[2], round(share, 4), *_used(usage, name, offered))
-                )
-        return found
+                all_of_it, requested, left = (rounded_amount(name, part) for part in (offered, taken, offered - taken))
+                used = _used(usage, name, offered)
+                resources.append(NodeResource(name, all_of_it, requested, left, round(share, 4), *used))
+        return resources
 
     def _pod(self, placed: PlacedPod) -> PodOnNode:
         table = self._state.nodes
@@ -210,28 +209,30 @@ class NodeModel:
             allocation = claim.status.allocation
             for held in allocation.devices.results if allocation is not None else ():
                 holders.setdefault((held.driver, held.pool, held.device), []).append(claim.key)
-        found = []
+        devices = []
         tainted = TaintedSlices(objects, by_rules=self._state.features.device_taint_rules)
         for part in map(tainted.of, newest(slices)):
             driver, pool = part.spec.driver, part.spec.pool.name
             for device in part.spec.devices:
                 claims = tuple(holders.get((driver, pool, device.name), ()))
                 taints = tuple(f"{taint.key}:{taint.effect}" for taint in device.taints)
-                found.append(NodeDevice(driver, pool, device.name, claims, taints))
-        return found
+                devices.append(NodeDevice(driver, pool, device.name, claims, taints))
+        return devices
 
     def _room(self, row: int) -> list[MoreOf]:
         """For the workloads that are largest here."""
-        seen: dict[WorkloadName, tuple[PlacedPod, int]] = {}
-        for placed in filter(lambda placed: has_headroom(placed.pod), self._state.pods.pods_on(row)):
-            name = owner_of(placed.pod)
-            seen[name] = (placed, seen.get(name, (placed, 0))[1] + 1)
-        largest, node = sorted(seen.items(), key=lambda item: -item[1][1])[:_WORKLOADS], self._state.nodes.names[row]
-        found = ((name, each, count, self._headroom.of(each.pod, each.facts, node)) for name, (each, count) in largest)
-        return [MoreOf(name, each.pod.key, count, more.more, not more.is_exact) for name, each, count, more in found]
+        pods: dict[WorkloadName, list[PlacedPod]] = {}
+        for placed in self._state.pods.pods_on(row):
+            if has_headroom(placed.pod):
+                pods.setdefault(owner_of(placed.pod), []).append(placed)
+        node, rooms = self._state.nodes.names[row], []
+        for workload, here in sorted(pods.items(), key=lambda item: -len(item[1]))[:_WORKLOADS]:
+            room = self._headroom.of(here[-1].pod, here[-1].facts, node)
+            rooms.append(MoreOf(workload, here[-1].pod.key, len(here), room.more, not room.is_exact))
+        return rooms
 
     def _waiting(self, row: int) -> list[PendingKind]:
-        found = []
+        kinds = []
         for pod, count in self._pending.models()[:_KINDS]:
             decision = self._observed.decide(pod, explain=True)
             if decision is None:
@@ -240,8 +241,8 @@ class NodeModel:
             status = view.rejection(row)
             fits = status is None and view.outcome is not None
             why = "" if fits else status.message if status is not None else decision.message
-            found.append(PendingKind(pod.key, count, fits, why))
-        return sorted(found, key=lambda kind: (not kind.fits, -kind.count))
+            kinds.append(PendingKind(pod.key, count, fits, why))
+        return sorted(kinds, key=lambda kind: (not kind.fits, -kind.count))
 
 
 def _used(usage: Mapping[str, int], name: str, offered: int) -> tuple[str | None, float | None]:

@@ -59,8 +59,14 @@ def phase_of(pod: Pod, node: str) -> str:
         return WAITING
     if pod.status.phase != "Running":
         return STARTING
-    is_unready = any(each.type == "Ready" and each.status == "False" for each in pod.status.conditions)
+    is_unready = any(condition.type == "Ready" and condition.status == "False" for condition in pod.status.conditions)
     return UNREADY if is_unready else RUNNING
+
+
+def owner_by_key(key: str, pod: Pod | None) -> WorkloadName:
+    """The workload of a pod of which perhaps only the key is known: then it stands for itself."""
+    namespace, _, name = key.partition("/")
+    return owner_of(pod) if pod is not None else WorkloadName(namespace, "Pod", name)
 
 
 def in_turn(key: str) -> tuple[str, int, str]:

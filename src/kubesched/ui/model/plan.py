@@ -28,14 +28,12 @@ def plan_view(plan: Plan, cluster: ClusterModel, group: str) -> PlanView:
     """The plan to show; `group` is the label by which the maps are grouped."""
     state = ClusterState()
     going = {node.name for node in plan.nodes}
-    for node in filter(None, cluster.state.nodes.nodes):
-        state.apply(node)
-    for pod in cluster.pods.values():
-        if pod.spec.node_name:
-            state.apply(pod)
+    nodes = [*filter(None, cluster.state.nodes.nodes)]
+    for obj in (*nodes, *(pod for pod in cluster.pods.values() if pod.spec.node_name)):
+        state.apply(obj)
     drawn = NodeMapModel(state)
     before, waves = drawn.whole(group), list[MapChanges]()
-    for node in filter(None, cluster.state.nodes.nodes):
+    for node in nodes:
         if node.name in going:
             state.apply(replace(node, spec=replace(node.spec, unschedulable=True)))
     version = before.version

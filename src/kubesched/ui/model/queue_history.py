@@ -95,14 +95,14 @@ class QueueHistory:
 
     def _slowest(self) -> tuple[PluginTime, ...]:
         log = self._observed.log
-        found = [
-            PluginTime(extender.name, verb, round(times.mean * 1e6, 1), times.questions, times.failures)
+        times = [
+            PluginTime(extender.name, verb, round(spent.mean * 1e6, 1), spent.questions, spent.failures)
             for extender in self._observed.extenders
-            for verb, times in extender.times.items()
+            for verb, spent in extender.times.items()
         ]
         if log is not None and log.in_detail:
-            found += (PluginTime(*names, round(sec / log.in_detail * 1e6, 1)) for names, sec in log.points.items())
-        return tuple(sorted(found, key=lambda each: -each.microseconds)[:_SLOWEST])
+            times += (PluginTime(*names, round(sec / log.in_detail * 1e6, 1)) for names, sec in log.points.items())
+        return tuple(sorted(times, key=lambda time: -time.microseconds)[:_SLOWEST])
 
 
 def counts_of(queue: SchedulingQueue) -> QueueCounts:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from math import ceil
 
-from kubesched.daemon.shadow import AGREEING, SPAN, Judgement, Shadow, ShadowComparison, Standing
+from kubesched.daemon.shadow import AGREEING, SPAN, Judgement, Shadow, ShadowComparison
 
 _POINTS = 60
 _SHOWN = 50
@@ -30,17 +31,8 @@ class ShadowCause:
 class ShadowDifference:
     """One pod on which the two do not agree, with how both nodes stand here."""
 
-    pod: str
+    comparison: ShadowComparison
     ago_seconds: float
-    judgement: str
-    cause: str
-    why: str
-    theirs: Standing
-    ours: Standing | None
-    nodes: int
-    fitting: int
-    message: str
-    said: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +62,19 @@ class ShadowModel:
 
     def view(self, cause: str = "") -> ShadowView:
         """`cause` is the id of the one whose pods are wanted; empty for all."""
-        shadow = self._shadow
-        latest = reversed(shadow.differing)
-        differing = [each for each in latest if not cause or _id(each.judgement, each.cause) == cause]
-        agreeing = sum(shadow.counts[each] for each in AGREEING)
+        shadow, now = self._shadow, self._shadow.now()
+        latest = (pod for pod in reversed(shadow.differing) if pod.their_node is not None)
+        differing = (pod for pod in latest if not cause or _id(pod.judgement, pod.cause) == cause)
+        shown = (ShadowDifference(pod, round(max(now - pod.at, 0.0), 1)) for pod in islice(differing, _SHOWN))
         return ShadowView(
-            now=shadow.now(),
+            now=now,
             pods=shadow.counts.total(),
-            agreeing=agreeing,
-            judgements=tuple((each, shadow.counts[each]) for each in JUDGEMENTS),
+            agreeing=sum(shadow.counts[judgement] for judgement in AGREEING),
+            judgements=tuple((judgement, shadow.counts[judgement]) for judgement in JUDGEMENTS),
             over_time=self._over_time(),
             span_seconds=self._span(),
             causes=self._causes(),
-            differences=tuple(self._difference(each) for each in differing[:_SHOWN] if each.their_node is not None),
+            differences=tuple(shown),
         )
 
     def _over_time(self) -> tuple[tuple[float, int, int], ...]:
@@ -95,7 +87,7 @@ class ShadowModel:
         agreeing, differing = Counter[int](), Counter[int]()
         for begin, counts in spans:
             point = min(int((begin - first) / width), points - 1)
-            agrees = sum(counts[each] for each in AGREEING)
+            agrees = sum(counts[judgement] for judgement in AGREEING)
             agreeing[point] += agrees
             differing[point] += counts.total() - agrees
         return tuple((first + width * (i + 1), agreeing[i], differing[i]) for i in range(points))
@@ -107,27 +99,11 @@ class ShadowModel:
 
     def _causes(self) -> tuple[ShadowCause, ...]:
         examples: dict[tuple[str, str], list[str]] = {}
-        for each in reversed(self._shadow.differing):
-            examples.setdefault((each.judgement, each.cause), []).append(each.pod)
+        for pod in reversed(self._shadow.differing):
+            examples.setdefault((pod.judgement, pod.cause), []).append(pod.pod)
         return tuple(
             ShadowCause(_id(*key), key[0], key[1], count, tuple(examples.get(key, ())[:3]))
             for key, count in self._shadow.causes.most_common()
-        )
-
-    def _difference(self, each: ShadowComparison) -> ShadowDifference:
-        assert each.their_node is not None
-        return ShadowDifference(
-            pod=each.pod,
-            ago_seconds=round(max(self._shadow.now() - each.at, 0.0), 1),
-            judgement=each.judgement,
-            cause=each.cause,
-            why=each.why,
-            theirs=each.their_node,
-            ours=each.our_node,
-            nodes=each.nodes,
-            fitting=each.fitting,
-            message=each.message,
-            said=each.said,
         )
 
 

@@ -9,7 +9,7 @@ from kubesched.api.pod import Pod
 from kubesched.ask.releases.comparison import ChangeKind, ChangesByCause, PodChange, ReleaseComparison
 from kubesched.ask.releases.settings import SettingChange
 from kubesched.ask.releases.toggles import ReleaseCause
-from kubesched.ui.model.owners import WorkloadName, owner_of
+from kubesched.ui.model.owners import WorkloadName, owner_by_key
 
 _ROWS = 300
 """Of longer lists the first are shown; the command has all."""
@@ -56,24 +56,25 @@ class UpgradeView:
     gates: tuple[SettingChange, ...]
 
 
-def upgrade_view(found: ReleaseComparison, pods: Mapping[str, Pod]) -> UpgradeView:
+def upgrade_view(comparison: ReleaseComparison, pods: Mapping[str, Pod]) -> UpgradeView:
     """The comparison to show. Pods that are unknown, because nobody made them yet, stand for themselves."""
     return UpgradeView(
-        before=found.before,
-        after=found.after,
-        summary=found.summary if found.decided or not found.refused else "",
-        method=found.method if found.decided else "",
-        refused=found.refused,
-        groups=tuple(_cause(group, pods) for group in found.groups),
-        fields=found.fields,
-        gates=found.gates,
+        before=comparison.before,
+        after=comparison.after,
+        summary=comparison.summary if comparison.decided or not comparison.refused else "",
+        method=comparison.method if comparison.decided else "",
+        refused=comparison.refused,
+        groups=tuple(_cause(group, pods) for group in comparison.groups),
+        fields=comparison.fields,
+        gates=comparison.gates,
     )
 
 
 def _cause(group: ChangesByCause, pods: Mapping[str, Pod]) -> UpgradeCause:
     rows = list(_by_workload(group.changes, pods))
-    total = sum(each.count for each in rows)
-    return UpgradeCause(group.title, group.causes, total, tuple(rows[:_ROWS]), max(len(rows) - _ROWS, 0))
+    return UpgradeCause(
+        group.title, group.causes, sum(row.count for row in rows), tuple(rows[:_ROWS]), max(len(rows) - _ROWS, 0)
+    )
 
 
 def _by_workload(changes: Iterable[PodChange], pods: Mapping[str, Pod]) -> Iterator[UpgradedPods]:
@@ -81,13 +82,7 @@ def _by_workload(changes: Iterable[PodChange], pods: Mapping[str, Pod]) -> Itera
     alike: dict[tuple[WorkloadName, ChangeKind, bool, str, str], list[str]] = {}
     for change in changes:
         for key in change.pods:
-            said = change.kind, change.is_placed, change.before.words, change.after.words
-            alike.setdefault((_workload(key, pods), *said), []).append(key)
+            fate = change.kind, change.is_placed, change.before.words, change.after.words
+            alike.setdefault((owner_by_key(key, pods.get(key)), *fate), []).append(key)
     for (workload, kind, is_placed, before, after), keys in alike.items():
         yield UpgradedPods(workload, kind, is_placed, tuple(keys[:_NAMED]), len(keys), before, after)
-
-
-def _workload(key: str, pods: Mapping[str, Pod]) -> WorkloadName:
-    pod = pods.get(key)
-    namespace, _, name = key.partition("/")
-    return owner_of(pod) if pod is not None else WorkloadName(namespace, "Pod", name)

@@ -25,23 +25,23 @@ class UsageReport:
 def read_usage(nodes: Iterable[Object], pods: Iterable[Object]) -> UsageReport:
     """From NodeMetrics and PodMetrics. What cannot be read is left out."""
     by_pod = {}
-    for each in pods:
+    for pod in pods:
         total = Counter[str]()
-        for container in each.get("containers") or ():
+        for container in pod.get("containers") or ():
             total.update(_amounts(container.get("usage") or {}))
-        by_pod[f"{each['metadata'].get('namespace', '')}/{each['metadata']['name']}"] = total
-    return UsageReport({each["metadata"]["name"]: _amounts(each.get("usage") or {}) for each in nodes}, by_pod)
+        by_pod[f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"] = total
+    return UsageReport({node["metadata"]["name"]: _amounts(node.get("usage") or {}) for node in nodes}, by_pod)
 
 
 def _amounts(usage: Mapping[str, str | int]) -> dict[str, int]:
-    found = {}
+    amounts = {}
     for name in (CPU, MEMORY):
         try:
             quantity = parse_quantity(usage[name])
         except (KeyError, QuantityError):
             continue
-        found[name] = quantity.milli() if name == CPU else quantity.value()
-    return found
+        amounts[name] = quantity.milli() if name == CPU else quantity.value()
+    return amounts
 
 
 def amounts_in_words(amounts: Mapping[str, int]) -> dict[str, str]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
 from kubesched.ask.what_if.answer import ClusterOutcome, WhatIfAnswer
 from kubesched.ask.what_if.what_if import WhatIfOutcome
 from kubesched.state.cluster import ClusterState
 from kubesched.ui.model.node_map import NodeMap, NodeMapModel
-from kubesched.ui.model.owners import WorkloadName, owner_of
+from kubesched.ui.model.owners import WorkloadName, owner_by_key
 
 _ROWS = 500
 """Of longer lists the first are shown; the file has all."""
-_FATES = ("moved", "waiting", "placed", "gone", "evicted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,8 @@ class ChangedWorkload:
     """What becomes of the pods of a workload, as numbers of them."""
 
     workload: WorkloadName
-    moved: int
-    waiting: int
-    placed: int
-    gone: int
-    evicted: int
+    pods: Counter[str]
+    """By their fate: moved, waiting, placed, gone, evicted."""
     reasons: tuple[tuple[str, int], ...]
     """Why they wait."""
 
@@ -38,11 +36,8 @@ class WhatIfView:
     after: NodeMap
     difference: WhatIfAnswer
     """Long lists are cut."""
-    moved: int
-    placed: int
-    waiting: int
-    gone: int
-    evicted: int
+    pods: Counter[str]
+    """All of them by their fate."""
     workloads: tuple[ChangedWorkload, ...]
     """Whom it touches: those of which most pods wait first."""
 
@@ -52,16 +47,13 @@ def what_if_view(outcome: WhatIfOutcome, group: str) -> WhatIfView:
     before, after, difference = outcome
     before_map, after_map = _maps(before, after, group)
     lists = ("moved", "placed", "waiting", "gone", "evictions", "workloads")
+    changed = _by_workload(outcome)
     return WhatIfView(
         before=before_map,
         after=after_map,
         difference=replace(difference, **{name: getattr(difference, name)[:_ROWS] for name in lists}),
-        moved=len(difference.moved),
-        placed=len(difference.placed),
-        waiting=len(difference.waiting),
-        gone=len(difference.gone),
-        evicted=sum(len(eviction.victims) for eviction in difference.evictions),
-        workloads=tuple(_by_workload(outcome)),
+        pods=sum((workload.pods for workload in changed), Counter()),
+        workloads=tuple(changed[:_ROWS]),
     )
 
 
@@ -71,9 +63,8 @@ def _by_workload(outcome: WhatIfOutcome) -> list[ChangedWorkload]:
     reasons: dict[WorkloadName, Counter[str]] = {}
 
     def count(key: str, fate: str) -> WorkloadName:
-        pod = after.pods.get(key) or before.pods.get(key)
-        namespace, _, name = key.partition("/")
-        workload = owner_of(pod[0]) if pod is not None else WorkloadName(namespace, "Pod", name)
+        pod, _ = after.pods.get(key) or before.pods.get(key) or (None, "")
+        workload = owner_by_key(key, pod)
         counts.setdefault(workload, Counter())[fate] += 1
         return workload
 
@@ -89,33 +80,28 @@ def _by_workload(outcome: WhatIfOutcome) -> list[ChangedWorkload]:
     for waiting in difference.waiting:
         reasons.setdefault(count(waiting.pod, "waiting"), Counter())[waiting.reason] += 1
     changed = [
-        ChangedWorkload(workload, **{f: fates[f] for f in _FATES}, reasons=tuple(reasons.get(workload, {}).items()))
-        for workload, fates in counts.items()
+        ChangedWorkload(workload, fates, tuple(reasons.get(workload, {}).items())) for workload, fates in counts.items()
     ]
-    return sorted(changed, key=lambda row: (-row.waiting, -row.evicted, -row.moved, row.workload))[:_ROWS]
+    order = ("waiting", "evicted", "moved")
+    return sorted(changed, key=lambda row: (*(-row.pods[fate] for fate in order), row.workload))
 
 
 def _maps(before: ClusterOutcome, after: ClusterOutcome, group: str) -> tuple[NodeMap, NodeMap]:
-    """The second differs from the first by a few nodes and pods, usually: only those are looked at for it."""
+    """The second is made from the first: usually a few nodes and pods are different."""
     state = ClusterState()
-    drawn = NodeMapModel(state)
-    for node in before.nodes.values():
-        state.apply(node)
-    placed = {key: pod for key, (pod, _) in before.pods.items() if pod.spec.node_name}
-    for pod in placed.values():
-        state.apply(pod)
+    drawn, objects, objects_then = NodeMapModel(state), _nodes_and_pods(before), _nodes_and_pods(after)
+    for obj in objects.values():
+        state.apply(obj)
     first = drawn.whole(group)
-    placed_then = {key: pod for key, (pod, _) in after.pods.items() if pod.spec.node_name}
-    for key, pod in placed.items():
-        if placed_then.get(key) is not pod:
-            state.delete(pod)
-    for name, node in before.nodes.items():
-        if name not in after.nodes:
-            state.delete(node)
-    for name, node in after.nodes.items():
-        if before.nodes.get(name) is not node:
-            state.apply(node)
-    for key, pod in placed_then.items():
-        if placed.get(key) is not pod:
-            state.apply(pod)
+    for name, obj in reversed(objects.items()):
+        if name not in objects_then or (isinstance(obj, Pod) and objects_then[name] is not obj):
+            state.delete(obj)
+    for name, obj in objects_then.items():
+        if objects.get(name) is not obj:
+            state.apply(obj)
     return first, drawn.whole(group)
+
+
+def _nodes_and_pods(side: ClusterOutcome) -> dict[str, Node | Pod]:
+    """Nodes by name, and the pods that are on them by namespace and name."""
+    return {**side.nodes, **{key: pod for key, (pod, _) in side.pods.items() if pod.spec.node_name}}

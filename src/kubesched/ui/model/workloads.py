@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from kubesched.ui.model.pods import PodModel, PodVerdict
 from kubesched.ui.model.usage import amounts_in_words
 
 GROUP = "PodGroup"
-_MOST_NODES = 40
+_MOST_NODES, _MOST_MEMBERS = 40, 200
 _MOST_CAUSES, _MOST_ZONES = 5, 40
 
 
@@ -110,11 +111,11 @@ class WorkloadModel:
         for pod in self._observed.pods.values():
             for name in self._names(pod):
                 members.setdefault(name, []).append(pod)
-        found = {name: self._line(name, pods) for name, pods in members.items()}
-        for each in self._wanted():
-            name = WorkloadName(*each[:3])
-            found.setdefault(name, WorkloadLine(*name)).wanted = each.pods
-        return found
+        lines = {name: self._line(name, pods) for name, pods in members.items()}
+        for wanted in self._wanted():
+            name = WorkloadName(*wanted[:3])
+            lines.setdefault(name, WorkloadLine(*name)).wanted = wanted.pods
+        return lines
 
     def _line(self, name: WorkloadName, pods: Sequence[Pod]) -> WorkloadLine:
         """Of a workload that has pods."""
@@ -127,15 +128,15 @@ class WorkloadModel:
         first = pods[0]
         return WorkloadLine(*name, None, alive, phases, len(nodes - {""}), first.priority, requests_of(first))
 
-    def view(self, wanted: WorkloadName) -> WorkloadPage | None:
+    def view(self, workload: WorkloadName) -> WorkloadPage | None:
         """None if there is no such workload."""
         observed = self._observed
-        pods = [pod for pod in observed.pods.values() if wanted in self._names(pod)]
-        said = next((each for each in self._wanted() if each[:3] == wanted), None)
-        if not pods and said is None:
+        pods = [pod for pod in observed.pods.values() if workload in self._names(pod)]
+        wanted = next((wanted for wanted in self._wanted() if wanted[:3] == workload), None)
+        if not pods and wanted is None:
             return None
-        line = self._line(wanted, pods) if pods else WorkloadLine(*wanted)
-        line.wanted = said.pods if said is not None else None
+        line = self._line(workload, pods) if pods else WorkloadLine(*workload)
+        line.wanted = wanted.pods if wanted is not None else None
         placed = {pod.key: observed.node_of(pod) for pod in pods}
         alive = [pod for pod in pods if not pod.is_finished]
         on_nodes = Counter(node for pod in alive if (node := placed[pod.key]))
@@ -143,24 +144,24 @@ class WorkloadModel:
         waiting = [pod for pod in alive if not placed[pod.key]]
         example = next(iter([*waiting, *alive, *pods]), None)
         view = None if example is None else self._pods.view(example.key)
-        is_counted = example is not None and line.kind != "DaemonSet"
-        members = sorted(pods, key=lambda pod: (PHASES.index(phase_of(pod, placed[pod.key])), in_turn(pod.key)))
+        phases = {pod.key: phase_of(pod, placed[pod.key]) for pod in pods}
+        members = heapq.nsmallest(_MOST_MEMBERS, phases, key=lambda key: (PHASES.index(phases[key]), in_turn(key)))
         usage, requested = self._totals(alive)
         return WorkloadPage(
             line=line,
             zones=tuple((zone, zones[zone]) for zone in self._zones()),
             nodes=tuple(on_nodes.most_common(_MOST_NODES)),
             causes=tuple(self._causes(waiting)),
-            refusal=said.refusal if said is not None else "",
+            refusal=wanted.refusal if wanted is not None else "",
             budgets=tuple(self._budgets(example)) if example is not None else (),
             usage=usage,
             requested=requested,
             example=example.key if example is not None else "",
             manifest=view.manifest if view is not None else {},
             yaml=view.yaml if view is not None else "",
-            room=self._headroom.room(example, line.pods) if is_counted and example is not None else None,
+            room=self._headroom.room(example, line.pods) if example and line.kind != "DaemonSet" else None,
             verdict=view.verdict if view is not None else None,
-            members=tuple((p.key, phase_of(p, placed[p.key]), placed[p.key]) for p in members[:200]),
+            members=tuple((key, phases[key], placed[key]) for key in members),
         )
 
     # -- parts --------------------------------------------------------------------------------------------------------
@@ -182,8 +183,8 @@ class WorkloadModel:
     def _zones(self) -> list[str]:
         """All there are: one without a pod of the workload says something, too."""
         nodes = filter(None, self._observed.state.nodes.nodes)
-        found = sorted({zone for node in nodes if (zone := node.metadata.labels.get(ZONE, ""))})
-        return found if len(found) <= _MOST_ZONES else []
+        zones = sorted({zone for node in nodes if (zone := node.metadata.labels.get(ZONE, ""))})
+        return zones if len(zones) <= _MOST_ZONES else []
 
     def _zone(self, name: str) -> str:
         table = self._observed.state.nodes
@@ -193,8 +194,8 @@ class WorkloadModel:
 
     def _causes(self, waiting: list[Pod]) -> list[tuple[str, int]]:
         keys = {pod.key for pod in waiting}
-        queued = [each for each in self._pending.all() if each.pod.key in keys] if keys else []
-        return Counter(self._pending.cause_of(each).title for each in queued).most_common(_MOST_CAUSES)
+        pods = [pod for pod in self._pending.all() if pod.pod.key in keys] if keys else []
+        return Counter(self._pending.cause_of(pod).title for pod in pods).most_common(_MOST_CAUSES)
 
     def _budgets(self, pod: Pod) -> Iterator[BudgetLine]:
         for budget in self._observed.state.objects.all(PodDisruptionBudget):

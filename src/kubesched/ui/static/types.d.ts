@@ -84,14 +84,14 @@ export interface QueueView {
   plugins: { plugin: string; point: string; microseconds: number; questions?: number; failures?: number }[]; preemptions: PreemptionEntry[];
 }
 export interface Standing { node: string; rejection: string; total?: number; parts: [string, number][] }
-export interface Difference {
-  pod: string; agoSeconds: number; judgement: string; cause: string; why: string; theirs: Standing; ours?: Standing;
+export interface ShadowComparison {
+  pod: string; judgement: string; cause: string; why: string; theirNode: Standing; ourNode?: Standing;
   nodes: number; fitting: number; message: string; said: string;
 }
 export interface ShadowCause { id: string; judgement: string; title: string; pods: number; examples: string[] }
 export interface ShadowView {
   now: number; pods: number; agreeing: number; judgements: [string, number][]; overTime: [number, number, number][]; spanSeconds: number;
-  causes: ShadowCause[]; differences: Difference[];
+  causes: ShadowCause[]; differences: { comparison: ShadowComparison; agoSeconds: number }[];
 }
 export interface Moved { pod: string; fromNode: string; toNode: string; isNew: boolean; unmanaged: boolean }
 export interface Count { before: number; after: number }
@@ -103,9 +103,11 @@ export interface WhatIf {
   budgets: { budget: string; wanted: number; before: number; after: number; leaving: number; short: boolean; slows: boolean }[];
   total: Fullness; zones: Fullness[];
 }
+/** How many pods have which. */
+export interface Fates { moved?: number; waiting?: number; placed?: number; gone?: number; evicted?: number }
 export interface WhatIfView {
-  before: NodeMap; after: NodeMap; difference: WhatIf; moved: number; placed: number; waiting: number; gone: number; evicted: number;
-  workloads: { workload: WorkloadName; moved: number; waiting: number; placed: number; gone: number; evicted: number; reasons: [string, number][] }[];
+  before: NodeMap; after: NodeMap; difference: WhatIf; pods: Fates;
+  workloads: { workload: WorkloadName; pods: Fates; reasons: [string, number][] }[];
 }
 export interface SettingChange { setting: string; before: string; after: string }
 export interface UpgradedPods {

@@ -208,7 +208,8 @@ export class Painter {
     context.fillRect(box.x + 6, box.y + head, box.width - 12, BAR);
     context.fillStyle = this.fillOf(colourOf(share));
     context.fillRect(box.x + 6, box.y + head, (box.width - 12) * Math.min(share === NOT_OFFERED ? 0 : share / FULL, 1), BAR);
-    const top = box.y + head + BAR + 4, bottom = box.y + box.height - 4, room = bottom - top;
+    const top = box.y + head + BAR + 4, bottom = box.y + box.height - 4;
+    const sum = (slices ?? []).reduce((all, slice) => all + slice.share, 0), room = (bottom - top) / Math.max(sum, 1); // some promise more than they have
     let low = bottom;
     context.globalAlpha = alpha;
     for (const slice of slices ?? []) {

@@ -8,8 +8,8 @@ import { table } from "./table.js";
 export function difference(view) {
   const it = view.difference;
   const numbers = /** @type {[string, number, boolean][]} */ ([
-    ["pods move", view.moved, false], ["pods will wait", view.waiting, true], ["pods find a place", view.placed, false],
-    ["pods are gone for good", view.gone, true], ["pods are evicted for others", view.evicted, true],
+    ["pods move", view.pods.moved ?? 0, false], ["pods will wait", view.pods.waiting ?? 0, true], ["pods find a place", view.pods.placed ?? 0, false],
+    ["pods are gone for good", view.pods.gone ?? 0, true], ["pods are evicted for others", view.pods.evicted ?? 0, true],
   ]);
   if (!numbers.some(([, number]) => number)) {
     return [panel("The difference", "difference", empty("No pod is treated otherwise.")), fullness(it)];
@@ -23,20 +23,20 @@ export function difference(view) {
     h("div", { class: "columns" }, fullness(it), budgets(it)),
     it.evictions.length ? panel("Who is evicted", "", table(["For", "Node", "Who has to go"],
       it.evictions.map((each) => [podLink(each.preemptor), nodeLink(each.node), each.victims.join(", ")]), "Evictions")) : null,
-    details("Every pod that moves", it.moved, view.moved), details("Every pod that finds a place", it.placed, view.placed),
+    details("Every pod that moves", it.moved, view.pods.moved), details("Every pod that finds a place", it.placed, view.pods.placed),
     waits(view),
-    it.gone.length ? h("details", { class: "panel" }, h("summary", {}, `Every pod that is gone for good (${count(view.gone)})`), h("p", {}, it.gone.join(", "))) : null,
+    it.gone.length ? h("details", { class: "panel" }, h("summary", {}, `Every pod that is gone for good (${count(view.pods.gone ?? 0)})`), h("p", {}, it.gone.join(", "))) : null,
   ];
 }
 
 /** Whom it touches. @param {import("../types").WhatIfView} view */
 function workloads(view) {
-  const number = (/** @type {number} */ value, /** @type {boolean} */ bad) => (value ? h("span", { class: bad ? "bad" : null }, count(value)) : "");
+  const number = (/** @type {number | undefined} */ value, /** @type {boolean} */ bad) => (value ? h("span", { class: bad ? "bad" : null }, count(value)) : "");
   return panel("By workload", "by-workload", table(
     ["Workload", { text: "Wait", right: true }, { text: "Evicted", right: true }, { text: "Gone", right: true }, { text: "Move", right: true },
       { text: "Placed", right: true }, "Why they wait"],
-    view.workloads.map((each) => [workloadLink(each.workload), number(each.waiting, true), number(each.evicted, true), number(each.gone, true),
-      number(each.moved, false), number(each.placed, false),
+    view.workloads.map((each) => [workloadLink(each.workload), number(each.pods.waiting, true), number(each.pods.evicted, true), number(each.pods.gone, true),
+      number(each.pods.moved, false), number(each.pods.placed, false),
       each.reasons.length ? h("span", {}, each.reasons.map(([reason]) => h("span", { class: "reason" }, reason))) : ""]), "By workload"));
 }
 
@@ -44,11 +44,11 @@ function workloads(view) {
 function waits(view) {
   const pods = view.difference.waiting;
   if (!pods.length) return null;
-  return h("details", { class: "panel waits" }, h("summary", {}, `Every pod that waits${cut(pods.length, view.waiting)}`),
+  return h("details", { class: "panel waits" }, h("summary", {}, `Every pod that waits${cut(pods.length, view.pods.waiting)}`),
     table(["Pod", "Was on", ""], pods.map((each) => [podLink(each.pod), each.fromNode ? nodeLink(each.fromNode) : "", owned(each)]), "Pods that wait"));
 }
 
-/** @param {string} title @param {import("../types").Moved[]} pods @param {number} all */
+/** @param {string} title @param {import("../types").Moved[]} pods @param {number | undefined} all */
 function details(title, pods, all) {
   if (!pods.length) return null;
   return h("details", { class: "panel moves" }, h("summary", {}, `${title}${cut(pods.length, all)}`), table(["Pod", "From", "To", ""],
@@ -82,7 +82,7 @@ function fullness(it) {
       ...names.map((name) => change(zone.resources[name]?.before, zone.resources[name]?.after, percent))]), "How full it gets"));
 }
 
-/** @param {number} shown @param {number} all */
-function cut(shown, all) {
+/** @param {number} shown @param {number} [all] */
+function cut(shown, all = shown) {
   return shown < all ? ` (the first ${count(shown)} of ${count(all)})` : ` (${count(all)})`;
 }

@@ -7,7 +7,7 @@ import { chart } from "../parts/chart.js";
 import { stacked } from "../parts/bars.js";
 import { count, counted, duration } from "../words.js";
 
-/** @typedef {import("../types").ShadowView} ShadowView @typedef {import("../types").Difference} Difference */
+/** @typedef {import("../types").ShadowView} ShadowView @typedef {import("../types").ShadowComparison} Comparison */
 
 /** What a judgement means, in the order of how much they differ. */
 const MEANING = /** @type {Record<string, [string, string]>} */ ({
@@ -34,7 +34,7 @@ export const shadow = (cluster) => async (root, route) => {
     const view = await get(`api/shadow?cause=${encodeURIComponent(chosen)}`);
     fill(summary, agreement(view));
     fill(causes, causeList(view, chosen));
-    const now = view.differences.map((each) => `${each.pod} ${each.theirs.node}`).join();
+    const now = view.differences.map(({ comparison }) => `${comparison.pod} ${comparison.theirNode.node}`).join();
     if (now !== seen || !view.pods) fill(pods, differences(view, chosen)); // what somebody reads stays as it is
     seen = now;
   };
@@ -91,27 +91,27 @@ function differences(view, chosen) {
   if (!view.differences.length) {
     return chosen ? panel("Pods", "", empty("The pods of this cause are too long ago to be remembered.")) : null;
   }
-  return view.differences.map(difference);
+  return view.differences.map(({ comparison, agoSeconds }) => difference(comparison, agoSeconds));
 }
 
-/** One pod, with both sides. @param {Difference} each */
-function difference(each) {
-  const most = Math.max(each.theirs.total ?? 0, each.ours?.total ?? 0, 1);
+/** One pod, with both sides. @param {Comparison} each @param {number} agoSeconds */
+function difference(each, agoSeconds) {
+  const most = Math.max(each.theirNode.total ?? 0, each.ourNode?.total ?? 0, 1);
   return h("article", { class: "panel difference" },
-    h("h2", {}, podLink(each.pod), h("span", { class: "when dim" }, ` ${duration(each.agoSeconds)} ago`)),
+    h("h2", {}, podLink(each.pod), h("span", { class: "when dim" }, ` ${duration(agoSeconds)} ago`)),
     h("p", {}, sentence(each)),
     h("div", { class: "sides" },
-      side("They chose", each.theirs, most, each.said ? `They had said: ${each.said}` : ""),
-      each.ours ? side("Here it would be", each.ours, most, each.fitting ? `best of ${counted(each.fitting, "node")} that ${each.fitting === 1 ? "fits" : "fit"}, of ${count(each.nodes)}` : "")
+      side("They chose", each.theirNode, most, each.said ? `They had said: ${each.said}` : ""),
+      each.ourNode ? side("Here it would be", each.ourNode, most, each.fitting ? `best of ${counted(each.fitting, "node")} that ${each.fitting === 1 ? "fits" : "fit"}, of ${count(each.nodes)}` : "")
         : h("div", { class: "side" }, h("h3", {}, "Here it would wait"), h("p", {}, each.message || "no node fits"))),
-    each.ours?.parts.length && each.theirs.parts.length ? points(each.ours, each.theirs) : null);
+    each.ourNode?.parts.length && each.theirNode.parts.length ? points(each.ourNode, each.theirNode) : null);
 }
 
-/** @param {Difference} each */
+/** @param {Comparison} each */
 function sentence(each) {
   switch (each.judgement) {
     case "lower": {
-      const by = (each.ours?.total ?? 0) - (each.theirs.total ?? 0);
+      const by = (each.ourNode?.total ?? 0) - (each.theirNode.total ?? 0);
       return by > 0 ? `Their node fits here, and scores ${counted(by, "point")} less than the best.` : each.why;
     }
     case "rejected": return "Their node would not have been taken here.";
