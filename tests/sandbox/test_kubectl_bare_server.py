@@ -113,4 +113,28 @@ def test_questions_about_the_server_are_answered(kubectl: Kubectl) -> None:
     assert "kubernetes-admin" in kubectl("auth", "whoami")
     assert "deployments" in kubectl("api-resources", "--api-group=apps")
     assert "FIELD: image <string>" in kubectl("explain", "pod.spec.containers.image")
-    assert len(kubectl("create", "token", "default").strip()) == 64
+
+
+def test_a_token_of_a_service_account_is_accepted_as_its_user(kubectl: Kubectl) -> None:
+    token = kubectl("create", "token", "default", "--duration=20m").strip()
+    assert len(token.split(".")) == 3
+    shown = kubectl(f"--token={token}", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+    assert shown == "system:serviceaccount:default:default"
+    elsewhere = kubectl("create", "token", "default", "--audience=vault").strip()
+    assert "Unauthorized" in kubectl(f"--token={elsewhere}", "auth", "whoami")
+
+
+def test_a_token_that_cannot_be_issued_is_refused_as_in_a_cluster(kubectl: Kubectl) -> None:
+    told = kubectl("create", "token", "default", "--duration=5m")
+    assert 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 300' in told
+    assert 'serviceaccounts "nobody" not found' in kubectl("create", "token", "nobody")
+    bound = ("--bound-object-kind=Secret", "--bound-object-name=missing")
+    assert 'secrets "missing" not found' in kubectl("create", "token", "default", *bound)
+
+
+def test_the_keys_of_tokens_are_published(kubectl: Kubectl) -> None:
+    configuration = yaml.safe_load(kubectl("get", "--raw", "/.well-known/openid-configuration"))
+    assert configuration["issuer"] == "https://kubernetes.default.svc.cluster.local"
+    (key,) = yaml.safe_load(kubectl("get", "--raw", "/openid/v1/jwks"))["keys"]
+    assert configuration["jwks_uri"].endswith("/openid/v1/jwks")
+    assert configuration["id_token_signing_alg_values_supported"] == [key["alg"]]

@@ -28,7 +28,7 @@ from kubesched.kube.self_signed import self_signed_pair
 from kubesched.kube.tls import Certificate
 from kubesched_sandbox import discovery, openapi
 from kubesched_sandbox.api import Api
-from kubesched_sandbox.api.stamps import ADMIN, ANONYMOUS, Tokens, UserInfo
+from kubesched_sandbox.api.tokens import ADMIN, ANONYMOUS, ISSUER, InvalidTokenError, Tokens, UserInfo
 from kubesched_sandbox.http.answers import error_answer, formatted, json_answer, large_answer
 from kubesched_sandbox.http.content import LARGEST_BODY, Accepted, decode_json, negotiate, read
 from kubesched_sandbox.http.faults import FaultError, Faults, Rule, parse_fault
@@ -101,6 +101,18 @@ def version_document(release: Release) -> Object:
     }
 
 
+def openid_configuration(key_set: str) -> Object:
+    """How others verify tokens of service accounts: by the keys at this address."""
+    return {
+        "issuer": ISSUER,
+        "jwks_uri": key_set,
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    }
+
+
+_OPENID, _KEY_SET = "/.well-known/openid-configuration", "/openid/v1/jwks"
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _CHECKS = ("ping", "log", "storage")
 _OPENAPI_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -116,8 +128,8 @@ PUBLIC = frozenset((*_HEALTH, "/version"))
 class Documents:
     """Answers everything that is not about objects."""
 
-    def __init__(self, api: Api, configuration: Object | None = None, release: Release = V1_36) -> None:
-        self._api = api
+    def __init__(self, api: Api, tokens: Tokens, url: str, configuration: Object | None, release: Release) -> None:
+        self._api, self._tokens, self._url = api, tokens, url
         self._version = version_document(release)
         self._configuration = configuration
         self._made: dict[tuple[int, str, Accepted], tuple[bytes, str]] = {}
@@ -134,6 +146,8 @@ class Documents:
                 body=_EMPTY_OPENAPI,
                 headers={"Content-Type": "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"},
             )
+        if path == _KEY_SET:
+            return json_answer(msgspec.json.encode(self._tokens.key_set), content_type="application/jwk-set+json")
         accepted = negotiate(request.headers.get("Accept", "")) if path != "/openapi/v2" else Accepted()
         if query.text("pretty"):
             body, content_type = formatted(self._document(path, accepted)[0], accepted.media, pretty=True)
@@ -184,8 +198,10 @@ class Documents:
                 return openapi.openapi_v3("", version, resources), ""
             case ["openapi", "v3", "apis", group, version]:
                 return openapi.openapi_v3(group, version, resources), ""
+            case [".well-known", "openid-configuration"]:
+                return openid_configuration(f"{self._url}{_KEY_SET}"), ""
             case [""]:
-                documents = ("/api", "/apis", "/openapi/v2", "/openapi/v3", "/version")
+                documents = ("/api", "/apis", "/openapi/v2", "/openapi/v3", _OPENID, _KEY_SET, "/version")
                 return {"paths": sorted((*documents, *_HEALTH))}, ""
             case _:
                 raise no_such_resource()
@@ -234,7 +250,7 @@ class Server:
         check_exposure(host, has_token=token is not None, has_tls=tls is not None)
         self.api, self.host, self.port = api, host, port
         self.faults = faults or Faults()
-        self.tokens = Tokens(api.stamps, token)
+        self.tokens = Tokens(api, token)
         self._tls = tls
         self._configuration = scheduler_configuration
         self._release = release
@@ -253,7 +269,7 @@ class Server:
         if isinstance(self.api.store, SqliteStore):
             self.api.store.attach(asyncio.get_running_loop())
         self._watches = Watches(self.api, self.faults)
-        self._documents = Documents(self.api, self._configuration, self._release)
+        self._documents = Documents(self.api, self.tokens, self.url, self._configuration, self._release)
         self._requests = Requests(self.api, self.tokens, self._watches)
         server = web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None)
         self._listening = HttpServer(server, self.host, self.port, tls=self._tls, backlog=1024)
@@ -327,7 +343,10 @@ class Server:
         if not self.tokens.required and "Authorization" not in request.headers:
             return ADMIN
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        user = self.tokens.user(token.strip()) if scheme.lower() == "bearer" else None
+        try:
+            user = self.tokens.user(token.strip()) if scheme.lower() == "bearer" else None
+        except InvalidTokenError:
+            raise ApiError(401, "Unauthorized", "Unauthorized") from None
         if user is not None:
             return user
         if not self.tokens.required:

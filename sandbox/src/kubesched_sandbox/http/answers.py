@@ -31,13 +31,9 @@ _LONGEST_WARNINGS = 4096
 _encode = msgspec.json.encode
 
 
-def json_answer(body: bytes, status: int = 200, warnings: Sequence[str] = ()) -> web.Response:
-    """An answer from bytes that are JSON already."""
-    if not warnings:
-        return web.Response(
-            body=body, status=status, headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"}
-        )
-    headers = CIMultiDict({"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+def json_answer(body: bytes, status: int = 200, warnings: Sequence[str] = (), content_type: str = JSON) -> web.Response:
+    """An answer from bytes that are JSON already, or of another type."""
+    headers = CIMultiDict({"Content-Type": content_type, "Cache-Control": "no-cache, private"})
     for line in _warning_lines(warnings):
         headers.add("Warning", line)
     return web.Response(body=body, status=status, headers=headers)

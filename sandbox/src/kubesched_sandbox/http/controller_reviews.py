@@ -14,7 +14,7 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import EVENTS, Object
 from kubesched_sandbox.api import Api
 from kubesched_sandbox.api.reviewing import ControllerWrite, Patches, ReviewPendingError
-from kubesched_sandbox.api.stamps import UserInfo
+from kubesched_sandbox.api.tokens import UserInfo
 from kubesched_sandbox.http.webhooks import Webhooks, Write
 
 _CONTROLLERS = UserInfo("system:kube-controller-manager", "", ("system:authenticated",))

@@ -14,9 +14,9 @@ from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, n
 from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched_sandbox.api import Api, ListSelector, PatchKind, selection
 from kubesched_sandbox.api.catalog import METRICS
-from kubesched_sandbox.api.reading import RETURNED_WHEN_DELETED
+from kubesched_sandbox.api.reading import is_returned_when_deleted
 from kubesched_sandbox.api.reviewing import Patches
-from kubesched_sandbox.api.stamps import Tokens, UserInfo, review
+from kubesched_sandbox.api.tokens import Tokens, UserInfo, review
 from kubesched_sandbox.api.usage import metrics
 from kubesched_sandbox.http.answers import Lists, Shapes, formatted, json_answer, large_answer, success
 from kubesched_sandbox.http.content import (
@@ -267,9 +267,9 @@ class Requests:
         if self._webhooks.are_asked(about):
             await self._webhooks.review(about, self._api.get(*info.address), lambda _: None)
         obj = self._api.delete(*info.address, **structs.asdict(options))
-        found = self._api.record(*info.address)
-        is_there = found is not None and found.object["metadata"]["uid"] == obj["metadata"]["uid"]
-        if (is_there and not options.dry_run) or resource.plural in RETURNED_WHEN_DELETED:
+        record = self._api.record(*info.address)
+        is_there = record is not None and record.object["metadata"]["uid"] == obj["metadata"]["uid"]
+        if (is_there and not options.dry_run) or is_returned_when_deleted(resource):
             return self._written(info, obj, True, 200, Body(None))
         details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": obj["metadata"]["uid"]}
         return self._send(info, success({key: value for key, value in details.items() if value}))
@@ -309,10 +309,7 @@ class Requests:
         self, info: RequestInfo, body: bytes | Object, status: int = 200, warnings: tuple[str, ...] = ()
     ) -> web.Response:
         data, content_type = info.formatted(body)
-        answer = json_answer(data, status, warnings)
-        if content_type != JSON:
-            answer.headers["Content-Type"] = content_type
-        return answer
+        return json_answer(data, status, warnings, content_type)
 
     def _shapes(self, info: RequestInfo) -> Shapes:
         return Shapes(self._api, info.resource, info.accepted, info.query.text("includeObject") or "Metadata")

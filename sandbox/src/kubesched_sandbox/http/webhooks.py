@@ -24,7 +24,7 @@ from kubesched.cel.expression import compile_expression
 from kubesched.http.listen import host_and_port
 from kubesched_sandbox.api import Api
 from kubesched_sandbox.api.reviewing import Patches
-from kubesched_sandbox.api.stamps import UserInfo
+from kubesched_sandbox.api.tokens import UserInfo
 
 GROUP = "admissionregistration.k8s.io"
 _KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")

@@ -12,12 +12,11 @@ from kubesched.api.kinds import (
     EVENTS,
     LEASES,
     REPLICA_SETS,
-    SERVICE_ACCOUNTS,
     Object,
     Resource,
 )
 from kubesched_sandbox.api import Api, PatchKind
-from kubesched_sandbox.api.stamps import ADMIN, Tokens, review
+from kubesched_sandbox.api.tokens import ADMIN, Tokens, review
 from kubesched_sandbox.store import Store
 
 
@@ -179,25 +178,6 @@ def reviews(kind: str) -> Resource:
     return next(resource for resource in REVIEWS if resource.kind == kind)
 
 
-def test_a_token_of_a_service_account_is_known_until_it_expires() -> None:
-    now = 1_700_000_000.0
-    api = fresh_api(clock=lambda: now)
-    tokens = Tokens(api.stamps, "secret")
-    account = api.get(SERVICE_ACCOUNTS, "default", "default")
-    token = tokens.issue(account, {"spec": {"expirationSeconds": 600}})["status"]["token"]
-    answer = review(reviews("TokenReview"), {"spec": {"token": token}}, ADMIN, tokens)
-    assert answer["status"]["user"]["username"] == "system:serviceaccount:default:default"
-    now += 601
-    answer = review(reviews("TokenReview"), {"spec": {"token": token}}, ADMIN, tokens)
-    assert answer["status"]["authenticated"] is False
-
-
-def test_a_token_for_less_than_ten_minutes_is_refused() -> None:
-    api = fresh_api()
-    with refused(422, "Invalid"):
-        Tokens(api.stamps).issue(api.get(SERVICE_ACCOUNTS, "default", "default"), {"spec": {"expirationSeconds": 5}})
-
-
 def test_nobody_without_a_token_may_do_anything_where_one_is_asked_for() -> None:
     about = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
     for secret, user, allowed in (
@@ -206,12 +186,12 @@ def test_nobody_without_a_token_may_do_anything_where_one_is_asked_for() -> None
         (None, "system:anonymous", True),
     ):
         asked = {"spec": {"user": user, **about}}
-        answer = review(reviews("SubjectAccessReview"), asked, ADMIN, Tokens(fresh_api().stamps, secret))
+        answer = review(reviews("SubjectAccessReview"), asked, ADMIN, Tokens(fresh_api(), secret))
         assert answer["status"]["allowed"] is allowed
 
 
 def test_everything_is_allowed_to_everybody() -> None:
-    tokens = Tokens(fresh_api().stamps)
+    tokens = Tokens(fresh_api())
     attributes = {"resourceAttributes": {"verb": "delete", "resource": "nodes"}}
     for kind in ("SelfSubjectAccessReview", "SubjectAccessReview", "LocalSubjectAccessReview"):
         assert review(reviews(kind), {"spec": attributes}, ADMIN, tokens)["status"]["allowed"] is True
