@@ -85,7 +85,10 @@ class Sandbox:
             self.api, rng, lease_period=settings.node_grace / 4 if settings.node_grace < 40 else None
         )
         controllers = standard_reconcilers(
-            self.api, node_grace=settings.node_grace, job_groups=settings.configuration.features.job_groups
+            self.api,
+            node_grace=settings.node_grace,
+            job_groups=settings.configuration.features.job_groups,
+            authority=(self._authority or b"").decode(),
         )
         self._controllers = Runner(self.api, (*controllers, self.nodes))
         self._reviews = self.api.reviewer = ControllerReviews(self.api)

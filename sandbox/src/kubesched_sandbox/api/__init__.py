@@ -62,7 +62,7 @@ class Api(Writing):
         old = self.get(resource, namespace, name)
         check_update(resource, old, {"metadata": metadata_of(scale)})
         paths = self._scale_paths(resource)
-        new = self._write(resource, old, with_replicas(resource, old, scale, paths), "", manager, dry_run)
+        new = self._write(resource, old, with_replicas(resource, old, scale, paths), "scale", manager, dry_run)
         return scale_of(resource, new, paths)
 
     def patch_scale(
@@ -117,11 +117,11 @@ _STANDARD = {
 
 
 def bootstrap(api: Api, *, authority: str = "", port: int = 443) -> None:
-    """Create what is missing, and from now on give every namespace its service account and the cluster's CA.
+    """Create what is missing, and from now on give every namespace its service account.
 
     A server that was restarted finds its objects and creates only what was deleted.
     """
-    _follow_namespaces(api, authority)
+    _follow_namespaces(api)
     for name in SYSTEM_NAMESPACES:
         _ensure(api, kinds.NAMESPACES, "", {"metadata": {"name": name}})
     for name, value in SYSTEM_PRIORITY_CLASSES.items():
@@ -141,15 +141,12 @@ def _kubernetes_service(port: int) -> Object:
     return {"metadata": {"name": "kubernetes", "labels": labels}, "spec": spec}
 
 
-def _follow_namespaces(api: Api, authority: str) -> None:
+def _follow_namespaces(api: Api) -> None:
     def furnish(event: ApiEvent) -> None:
         metadata = event.object["metadata"]
         if event.type != "ADDED" or "deletionTimestamp" in metadata:
             return
         _ensure(api, kinds.SERVICE_ACCOUNTS, metadata["name"], {"metadata": {"name": "default"}})
-        if authority:
-            certificate = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": authority}}
-            _ensure(api, kinds.CONFIG_MAPS, metadata["name"], certificate)
 
     api.subscribe((kinds.NAMESPACES,), furnish)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from kubesched.api.api_error import STALE, bad_request, conflict, not_found
-from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, Object, Resource
+from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Object, Resource
 from kubesched.api.release import V1_36, Release
 from kubesched_sandbox.api.catalog import Catalog, table_of
 from kubesched_sandbox.api.selecting import ALL, ListSelector, selection
@@ -232,8 +232,18 @@ def _without(metadata: Object, key: str) -> Object:
     return {name: value for name, value in metadata.items() if name != key}
 
 
-RETURNED_WHEN_DELETED = frozenset((PODS.plural, "services", "persistentvolumes", "persistentvolumeclaims"))
-"""Kinds whose deletion answers with the object; the others answer with a Status."""
+_RETURNED_GROUPS = frozenset(("resource.k8s.io", "storage.k8s.io"))
+_RETURNED_CORE = frozenset(
+    ("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas",
+     "serviceaccounts", "services")
+)  # fmt: skip
+
+
+def is_returned_when_deleted(resource: Resource) -> bool:
+    """Whether a deletion answers with the object; for other resources it answers with a Status."""
+    if resource.group in _RETURNED_GROUPS:
+        return resource.plural != "csistoragecapacities"
+    return not resource.group and resource.plural in _RETURNED_CORE
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):

@@ -28,6 +28,7 @@ from kubesched_sandbox.reconcilers.endpoints import EndpointSlices
 from kubesched_sandbox.reconcilers.events import EventExpiry
 from kubesched_sandbox.reconcilers.garbage import GarbageCollector, PodGarbage, PodGroupProtection
 from kubesched_sandbox.reconcilers.jobs import CronJobs, Jobs
+from kubesched_sandbox.reconcilers.namespaces import RootAuthorities, TerminatingNamespaces
 from kubesched_sandbox.reconcilers.node_lifecycle import GRACE, NodeLifecycle, TaintEviction
 from kubesched_sandbox.reconcilers.ownership import Grouped, Owned
 from kubesched_sandbox.reconcilers.reconciler import KeyedReconciler, Reconciler
@@ -38,10 +39,13 @@ from kubesched_sandbox.reconcilers.volumes import EphemeralVolumes, PersistentVo
 __all__ = ["Dispatch", "KeyedReconciler", "Reconciler", "Runner", "standard_reconcilers"]
 
 
-def standard_reconcilers(api: Api, *, node_grace: float = GRACE, job_groups: bool = False) -> list[Reconciler]:
+def standard_reconcilers(
+    api: Api, *, node_grace: float = GRACE, job_groups: bool = False, authority: str = ""
+) -> list[Reconciler]:
     """All controllers of a cluster, for a Runner to drive. `node_grace`: seconds until a silent node is lost.
 
-    With `job_groups`, Jobs make pod groups where their pods run all or not at all.
+    With `job_groups`, Jobs make pod groups where their pods run all or not at all. `authority` is the certificate (PEM)
+    that namespaces publish.
     """
     pods, replica_sets, revisions = Owned(api, PODS), Owned(api, REPLICA_SETS), Owned(api, CONTROLLER_REVISIONS)
     pods_by_node = Grouped(api, PODS, _node_of)
@@ -61,6 +65,8 @@ def standard_reconcilers(api: Api, *, node_grace: float = GRACE, job_groups: boo
         ResourceClaims(api),
         ResourceQuotas(api),
         PodGroupProtection(api),
+        RootAuthorities(api, authority),
+        TerminatingNamespaces(api),
         NodeLifecycle(api, pods_by_node, grace=node_grace),
         TaintEviction(api, pods_by_node),
         GarbageCollector(api),
