@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from kubesched.api.kinds import Object
-from kubesched_sandbox.api.conditions import with_condition, with_conditions
+from kubesched_sandbox.api.conditions import condition_of, with_condition, with_conditions, without_condition
 
 
 def creating(pod: Object, host: str, now: str) -> Object:
@@ -133,4 +135,106 @@ def _container(container: Object, state: Object, *, ready: bool = False, restart
     }
     if "waiting" not in state:
         status["containerID"] = f"hollow://{container['name']}"
+    if "running" in state:
+        status["resources"] = _resources(container)
+        if requests := status["resources"].get("requests"):
+            status["allocatedResources"] = requests
     return status
+
+
+# -- resizing: a node first allocates what a pod asks for now, and then its containers have it ------------------------
+
+_PENDING, _IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
+_KINDS = (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses"))
+
+
+def is_resized(pod: Object) -> bool:
+    """Whether containers that run are to have other resources than they have, or a resize has not ended."""
+    if condition_of(pod, _PENDING) is not None or condition_of(pod, _IN_PROGRESS) is not None:
+        return True
+    return any(status["resources"] != _resources(container) for container, status in _resizable(pod))
+
+
+def as_allocated(pod: Object) -> Object:
+    """The pod with the requests that its node has allocated, which may not be yet what it asks for."""
+    allocated = {container["name"]: status.get("allocatedResources", {}) for container, status in _resizable(pod)}
+    containers = [
+        {**each, "resources": {**each.get("resources", {}), "requests": allocated[each["name"]]}}
+        if each["name"] in allocated
+        else each
+        for each in pod["spec"]["containers"]
+    ]
+    return {**pod, "spec": {**pod["spec"], "containers": containers}}
+
+
+def resize_pending(pod: Object, reason: str, message: str, now: str) -> Object:
+    """The node does not have what the pod asks for now: not at the moment (Deferred), or never (Infeasible)."""
+    conditions = with_condition(pod["status"].get("conditions") or [], _resize(pod, _PENDING, reason, message), now)
+    return {**pod["status"], "conditions": conditions}
+
+
+def resizing(pod: Object, now: str) -> Object:
+    """The node has allocated what the pod asks for."""
+    conditions = without_condition(pod["status"].get("conditions") or (), _PENDING)
+    conditions = with_condition(conditions, _resize(pod, _IN_PROGRESS), now)
+
+    def allocated(container: Object, status: Object) -> Object:
+        requests = _resources(container).get("requests")
+        rest = {key: value for key, value in status.items() if key != "allocatedResources"}
+        return {**rest, "allocatedResources": requests} if requests else rest
+
+    return _with_statuses(pod, conditions, allocated)
+
+
+def resized(pod: Object, now: str) -> Object:
+    """Containers have what was allocated; those whose resize policy says so were restarted for it."""
+    conditions = without_condition(pod["status"].get("conditions") or (), _IN_PROGRESS)
+
+    def actual(container: Object, status: Object) -> Object:
+        resources = _resources(container) | {"requests": status.get("allocatedResources")}
+        resources = {kind: amounts for kind, amounts in resources.items() if amounts}
+        changed = {**status, "resources": resources}
+        if _restarts(container, status["resources"], resources):
+            changed |= {"state": {"running": {"startedAt": now}}, "restartCount": status["restartCount"] + 1}
+        return changed
+
+    return _with_statuses(pod, conditions, actual)
+
+
+def _resources(container: Object) -> Object:
+    resources = container.get("resources") or {}
+    return {kind: resources[kind] for kind in ("limits", "requests") if resources.get(kind)}
+
+
+def _resize(pod: Object, kind: str, reason: str = "", message: str = "") -> Object:
+    texts = {"reason": reason, "message": message} if reason else {}
+    return {"type": kind, "status": "True", "observedGeneration": pod["metadata"].get("generation", 0), **texts}
+
+
+def _resizable(pod: Object) -> Iterator[tuple[Object, Object]]:
+    """Each container that runs, with its status."""
+    for kind, kind_of_status in _KINDS:
+        statuses = {status["name"]: status for status in pod["status"].get(kind_of_status) or ()}
+        for container in pod["spec"].get(kind) or ():
+            status = statuses.get(container["name"])
+            if status is not None and "resources" in status:
+                yield container, status
+
+
+def _with_statuses(pod: Object, conditions: list[Object], change: Callable[[Object, Object], Object]) -> Object:
+    """The status with other conditions, and changed statuses of the containers that run."""
+    changed = {status["name"]: change(container, status) for container, status in _resizable(pod)}
+    status = {**pod["status"], "conditions": conditions}
+    for _, kind in _KINDS:
+        if kind in status:
+            status[kind] = [changed.get(each["name"], each) for each in status[kind]]
+    return status
+
+
+def _restarts(container: Object, before: Object, now: Object) -> bool:
+    return any(
+        before.get(kind, {}).get(policy["resourceName"]) != now.get(kind, {}).get(policy["resourceName"])
+        for policy in container.get("resizePolicy") or ()
+        if policy.get("restartPolicy") == "RestartContainer"
+        for kind in ("limits", "requests")
+    )

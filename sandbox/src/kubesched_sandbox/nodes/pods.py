@@ -5,117 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple
 
 import msgspec
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
-from kubesched.api.quantity import parse_quantity
-from kubesched.api.requests import PODS as POD_COUNT
-from kubesched.api.requests import pod_requests, whole
-from kubesched.api.selectors import NodeRequirements
 from kubesched_sandbox.api import Api, ApiEvent
 from kubesched_sandbox.api.conditions import is_finished, is_ready, is_terminating
 from kubesched_sandbox.api.stamps import seconds_of
 from kubesched_sandbox.nodes import pod_status
+from kubesched_sandbox.nodes.accounts import NodeAccount
 from kubesched_sandbox.nodes.manifests import DURATION, STARTUP, exit_code_of, seconds_in
 from kubesched_sandbox.reconcilers.events import Recorder
 from kubesched_sandbox.reconcilers.reconciler import Key, Timers, key_of
-
-_EVERY_ADDRESS = "0.0.0.0"
-
-
-class PodRefusal(NamedTuple):
-    """Why a pod is not taken, as a kubelet words it."""
-
-    reason: str
-    message: str
-
-
-def requests_of(pod: Object) -> dict[str, int]:
-    """What a pod takes of its node, itself included."""
-    amounts = pod_requests(msgspec.convert(pod, Pod))
-    return {POD_COUNT: 1, **{name: whole(name, amount) for name, amount in amounts.items()}}
-
-
-def host_ports_of(pod: Object) -> set[tuple[str, str, int]]:
-    """The ports of the node that a pod takes: address, protocol, number."""
-    sidecars = [each for each in pod["spec"].get("initContainers") or () if each.get("restartPolicy") == "Always"]
-    return {
-        (port.get("hostIP") or _EVERY_ADDRESS, port.get("protocol", "TCP"), port["hostPort"])
-        for container in (*pod["spec"]["containers"], *sidecars)
-        for port in container.get("ports") or ()
-        if port.get("hostPort")
-    }
-
-
-def _collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
-    return one[1:] == other[1:] and (one[0] == other[0] or _EVERY_ADDRESS in (one[0], other[0]))
-
-
-class NodeAccount:
-    """The allocatable resources of one node, and what its pods use: resources, ports, addresses."""
-
-    def __init__(self) -> None:
-        self.node: Object = {}
-        self.address = ""
-        self.network = ""
-        self._numbers: dict[str, int] = {}
-        """The last part of the address of each pod."""
-        self._ports: dict[str, set[tuple[str, str, int]]] = {}
-        self._held: dict[str, dict[str, int]] = {}
-        self._used: dict[str, int] = {}
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._held
-
-    def address_for(self, uid: str) -> str:
-        """An address of the node's range that no other pod here has."""
-        if uid not in self._numbers:
-            used = set(self._numbers.values())
-            self._numbers[uid] = next((n for n in range(2, 255) if n not in used), 254)
-        return f"{self.network}.{self._numbers[uid]}"
-
-    def refusal(self, pod: Object) -> PodRefusal | None:
-        """The first reason not to take the pod; None if it fits."""
-        allocatable = (self.node.get("status") or {}).get("allocatable") or {}
-        for name, amount in requests_of(pod).items():
-            used = self._used.get(name, 0)
-            total = whole(name, parse_quantity(allocatable.get(name, 0)))
-            if amount and used + amount > total:
-                shortage = f"resource: {name}, requested: {amount}, used: {used}, capacity: {total}"
-                return PodRefusal(f"OutOf{name}", f"Node didn't have enough {shortage}")
-        required = NodeRequirements(msgspec.convert(pod, Pod))
-        if not required.allow_all and not required.allow(msgspec.convert(self.node, Node)):
-            why = "node(s) didn't match Pod's node affinity/selector"
-            return PodRefusal("NodeAffinity", f"Predicate NodeAffinity failed: {why}")
-        taken = [port for ports in self._ports.values() for port in ports]
-        if any(_collide(port, other) for port in host_ports_of(pod) for other in taken):
-            why = "node(s) didn't have free ports for the requested pod ports"
-            return PodRefusal("NodePorts", f"Predicate NodePorts failed: {why}")
-        return None
-
-    def take(self, pod: Object) -> None:
-        uid = pod["metadata"]["uid"]
-        if uid not in self._held:
-            if ports := host_ports_of(pod):
-                self._ports[uid] = ports
-            amounts = self._held[uid] = requests_of(pod)
-            for name, amount in amounts.items():
-                self._used[name] = self._used.get(name, 0) + amount
-
-    def give_back(self, uid: str) -> None:
-        self._ports.pop(uid, None)
-        self._numbers.pop(uid, None)
-        for name, amount in self._held.pop(uid, {}).items():
-            self._used[name] -= amount
-
-
-# -- pods -------------------------------------------------------------------------------------------------------------
-
 
 _SLICE = 20
 
@@ -125,6 +27,7 @@ class PodTimings(msgspec.Struct, frozen=True):
 
     startup: tuple[float, float] = (0.5, 2.5)
     stop: tuple[float, float] = (0.2, 1.0)
+    resize: tuple[float, float] = (0.2, 1.0)
     job: tuple[float, float] = (3.0, 10.0)
     """How long pods of Jobs run that do not say."""
 
@@ -138,6 +41,8 @@ class HollowPods:
         self._hosts: dict[str, NodeAccount] = {}
         self._on_node: dict[str, dict[str, Key]] = {}
         self._paused: set[str] = set()
+        self._deferred: dict[str, dict[str, Key]] = {}
+        """Pods by node that wait to be resized, until another one there gives something back."""
         self._dirty: dict[tuple[Key, str], None] = {}
         self._timers: Timers[tuple[str, Key, str]] = Timers()
 
@@ -150,9 +55,11 @@ class HollowPods:
         addresses = status.get("addresses") or ()
         host.address = next((address["address"] for address in addresses if address["type"] == "InternalIP"), "")
         host.network = str((node.get("spec") or {}).get("podCIDR", "10.0.0.0/24")).rpartition(".")[0]
+        self._retry_deferred(node["metadata"]["name"])
 
     def forget_node(self, name: str) -> None:
         self._hosts.pop(name, None)
+        self._deferred.pop(name, None)
         self._paused.discard(name)
 
     def pause(self, node: str) -> None:
@@ -173,7 +80,8 @@ class HollowPods:
             if not there:
                 self._on_node.pop(node, None)
             self._dirty.pop((key, uid), None)
-            for kind in ("start", "finish", "stop"):
+            self._deferred.get(node, {}).pop(uid, None)
+            for kind in ("start", "finish", "resize", "stop"):
                 self._timers.cancel((kind, key, uid))
             self._free(node, uid)
             return
@@ -189,6 +97,7 @@ class HollowPods:
         steps: dict[str, Callable[[Object, float], None]] = {
             "start": self._start,
             "finish": self._finish,
+            "resize": self._finish_resize,
             "stop": self._stop,
         }
         for kind, key, uid in self._timers.due(now, most=_SLICE):
@@ -217,12 +126,13 @@ class HollowPods:
             return
         if is_finished(pod):
             return
-        host.take(pod)
+        if uid not in host:
+            host.take(pod_status.as_allocated(pod))
         if pod["status"]["phase"] == "Pending":
             if ("start", *_identity(pod)) not in self._timers:
                 self._timers.at(now + self._startup(pod), ("start", *_identity(pod)))
         else:
-            self._keep_running(pod)
+            self._keep_running(self._resize(pod, host, now))
 
     def _admit(self, pod: Object, host: NodeAccount, now: float) -> None:
         refusal = host.refusal(pod)
@@ -245,6 +155,7 @@ class HollowPods:
         if host is None:  # the node went while the pod was starting; the pod will be collected
             return
         address = host.address if pod["spec"].get("hostNetwork") else host.address_for(pod["metadata"]["uid"])
+        host.take(pod)
         self._record_starts(pod, pod["spec"]["containers"])
         self._plan_finish(pod, now)
         self._write(pod, pod_status.running(pod, address, self._api.stamps.now()))
@@ -266,6 +177,31 @@ class HollowPods:
             return pod
         self._record_starts(pod, new)
         return self._write(pod, pod_status.debugged(pod, new, self._api.stamps.now()))
+
+    def _resize(self, pod: Object, host: NodeAccount, now: float) -> Object:
+        """Give a pod that runs the resources that it asks for now, if its node has them."""
+        if not pod_status.is_resized(pod):
+            return pod
+        node, stamp = pod["spec"]["nodeName"], self._api.stamps.now()
+        if (shortage := host.shortage(pod)) is not None:
+            reason = "Infeasible" if shortage.requested > shortage.capacity else "Deferred"
+            self._deferred.setdefault(node, {})[pod["metadata"]["uid"]] = key_of(pod)
+            status = pod_status.resize_pending(pod, reason, shortage.message, stamp)
+        else:
+            host.take(pod)
+            self._retry_deferred(node)
+            if ("resize", *_identity(pod)) not in self._timers:
+                self._timers.at(now + self._rng.uniform(*self._timings.resize), ("resize", *_identity(pod)))
+            status = pod_status.resizing(pod, stamp)
+        return pod if status == pod["status"] else self._write(pod, status)
+
+    def _finish_resize(self, pod: Object, now: float) -> None:
+        if not is_finished(pod):
+            self._write(pod, pod_status.resized(pod, self._api.stamps.now()))
+
+    def _retry_deferred(self, node: str) -> None:
+        for uid, key in self._deferred.pop(node, {}).items():
+            self._dirty[(key, uid)] = None
 
     def _plan_finish(self, pod: Object, started: float) -> None:
         if ("finish", *_identity(pod)) in self._timers:
@@ -312,6 +248,7 @@ class HollowPods:
         host = self._hosts.get(node)
         if host is not None:
             host.give_back(uid)
+            self._retry_deferred(node)
 
     def _write(self, pod: Object, status: Object) -> Object:
         changed = {**pod, "status": status}

@@ -12,8 +12,8 @@ from kubesched.api.kinds import CORE_EVENTS, CSI_NODES, LEASES, NODES, PODS, Obj
 from kubesched_sandbox.api import bootstrap
 from kubesched_sandbox.api.conditions import condition_of, is_ready, is_true
 from kubesched_sandbox.nodes import HollowNodes, node_manifests
+from kubesched_sandbox.nodes.accounts import requests_of
 from kubesched_sandbox.nodes.manifests import DURATION, EXIT_CODE, STARTUP, node_manifest
-from kubesched_sandbox.nodes.pods import requests_of
 from kubesched_sandbox.reconcilers import Dispatch
 from kubesched_sandbox.reconcilers.reconciler import Timers
 
