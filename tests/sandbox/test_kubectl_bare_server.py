@@ -138,3 +138,16 @@ def test_the_keys_of_tokens_are_published(kubectl: Kubectl) -> None:
     (key,) = yaml.safe_load(kubectl("get", "--raw", "/openid/v1/jwks"))["keys"]
     assert configuration["jwks_uri"].endswith("/openid/v1/jwks")
     assert configuration["id_token_signing_alg_values_supported"] == [key["alg"]]
+
+
+def test_the_statuses_of_components_are_shown(kubectl: Kubectl) -> None:
+    head, *rows, deprecated = kubectl("get", "componentstatuses").splitlines()
+    assert deprecated == "Warning: v1 ComponentStatus is deprecated in v1.19+"
+    assert head.split() == ["NAME", "STATUS", "MESSAGE", "ERROR"]
+    assert [row.split()[:2] for row in rows] == [
+        ["controller-manager", "Healthy"],
+        ["etcd-0", "Healthy"],
+        ["scheduler", "Unhealthy"],
+    ]
+    assert "Healthy" in kubectl("get", "cs", "etcd-0")
+    assert "NotFound" in kubectl("get", "cs", "etcd-1")

@@ -9,7 +9,7 @@ import msgspec
 
 from kubesched.admission import NEWER, served_by
 from kubesched.admission.policy import CPU_AT_80
-from kubesched.api.kinds import CORE_EVENTS, EVENTS, NODES, OLDER_AUTOSCALERS, PODS, Object, Resource
+from kubesched.api.kinds import BUILT_IN, CORE_EVENTS, EVENTS, NODES, OLDER_AUTOSCALERS, PODS, Object, Resource
 from kubesched.api.release import V1_36, Release
 from kubesched_sandbox.api.group_versions import newer_group, newer_workload, stored_group, stored_workload
 
@@ -134,6 +134,18 @@ POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", verbs=
 METRICS = {NODE_METRICS: NODES, POD_METRICS: PODS}
 """Resources that are computed and not stored, each with the resource that it is about."""
 
+COMPONENT_STATUSES = BUILT_IN["v1", "ComponentStatus"]
+"""Deprecated, and still asked for by `kubectl get componentstatuses`."""
+
+
+def component_statuses(*, schedules: bool) -> list[Object]:
+    """The health of the parts of a control plane. All of them are this process, so only a scheduler can be missing."""
+    healthy = {"type": "Healthy", "status": "True", "message": "ok"}
+    missing = {"type": "Healthy", "status": "False", "message": "this sandbox runs no scheduler of its own"}
+    conditions = {"controller-manager": healthy, "etcd-0": healthy, "scheduler": healthy if schedules else missing}
+    kind = {"kind": COMPONENT_STATUSES.kind, "apiVersion": COMPONENT_STATUSES.api_version}
+    return [{**kind, "metadata": {"name": name}, "conditions": [state]} for name, state in conditions.items()]
+
 
 class View(NamedTuple):
     """How objects of a resource are converted to and from the version that is stored."""
@@ -156,7 +168,7 @@ class Catalog:
         self._custom: dict[str, tuple[Resource, ...]] = {}
         self.edition = 0
         """Grows whenever the resources change."""
-        for resource in (*served_by(release), *METRICS):
+        for resource in (*served_by(release), *METRICS, COMPONENT_STATUSES):
             self._resources[_key(resource)] = resource
 
     def all(self) -> tuple[Resource, ...]:

@@ -270,7 +270,7 @@ class Server:
             self.api.store.attach(asyncio.get_running_loop())
         self._watches = Watches(self.api, self.faults)
         self._documents = Documents(self.api, self.tokens, self.url, self._configuration, self._release)
-        self._requests = Requests(self.api, self.tokens, self._watches)
+        self._requests = Requests(self.api, self.tokens, self._watches, schedules=self._configuration is not None)
         server = web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None)
         self._listening = HttpServer(server, self.host, self.port, tls=self._tls, backlog=1024)
         await self._listening.start()

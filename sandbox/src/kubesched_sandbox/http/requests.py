@@ -13,7 +13,7 @@ from kubesched.admission.definitions import inert_warning
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched_sandbox.api import Api, ListSelector, PatchKind, selection
-from kubesched_sandbox.api.catalog import METRICS
+from kubesched_sandbox.api.catalog import COMPONENT_STATUSES, METRICS, component_statuses
 from kubesched_sandbox.api.reading import is_returned_when_deleted
 from kubesched_sandbox.api.reviewing import Patches
 from kubesched_sandbox.api.tokens import Tokens, UserInfo, review
@@ -77,8 +77,9 @@ class RequestInfo(NamedTuple):
 class Requests:
     """Answers requests about objects."""
 
-    def __init__(self, api: Api, tokens: Tokens, watches: Watches) -> None:
-        self._api, self._tokens, self._watches = api, tokens, watches
+    def __init__(self, api: Api, tokens: Tokens, watches: Watches, *, schedules: bool) -> None:
+        """`schedules`: whether there is a scheduler in this process."""
+        self._api, self._tokens, self._watches, self._schedules = api, tokens, watches, schedules
         self._lists = Lists(api)
         self._webhooks = Webhooks(api)
 
@@ -104,6 +105,8 @@ class Requests:
         match info.verb:
             case "get" | "list" if info.resource in METRICS:
                 return self._metrics(info)
+            case "get" | "list" if info.resource is COMPONENT_STATUSES:
+                return self._component_statuses(info)
             case "get":
                 return self._get(info)
             case "list":
@@ -152,6 +155,14 @@ class Requests:
         objects = [record.object for record in self._api.records(about, namespace, wanted)]
         head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": {}}
         return self._send(info, {**head, "items": metrics(self._api, resource, objects, namespace)})
+
+    def _component_statuses(self, info: RequestInfo) -> web.Response:
+        wanted, shapes = _selection(info), self._shapes(info)
+        statuses = [status for status in component_statuses(schedules=self._schedules) if wanted.matches(status)]
+        if info.target.name and not statuses:
+            raise not_found(info.resource, info.target.name)
+        body = shapes.one(statuses[0]) if info.target.name else shapes.many(statuses, {})
+        return self._send(info, body, warnings=("v1 ComponentStatus is deprecated in v1.19+",))
 
     async def _watch(self, info: RequestInfo) -> web.StreamResponse:
         watcher = Watcher(info.resource, info.target.namespace, _selection(info), self._shapes(info))

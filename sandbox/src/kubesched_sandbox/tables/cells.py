@@ -326,3 +326,12 @@ def signing_state(request: Object, _: datetime) -> str:
 
 def service_available(service: Object, _: datetime) -> str:
     return "True" if is_true(service, "Available") or value_at(service, "spec", "service") is None else "False"
+
+
+def component_state(component: Object, _: datetime) -> str:
+    states = {"True": "Healthy", "False": "Unhealthy"}
+    return next((states.get(state["status"], "Unknown") for state in component["conditions"]), "Unknown")
+
+
+def component_message(component: Object, _: datetime) -> str:
+    return next((state.get("message", "") for state in component["conditions"]), "")
