@@ -289,18 +289,19 @@ class Server:
             self._watches.send_bookmarks()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        accept = request.headers.get("Accept", "")
         try:
             return await self._answer(request)
         except ApiError as error:
-            return error_answer(error)
+            return error_answer(error, accept)
         except StorageError as error:
-            return error_answer(ApiError(500, "InternalError", f"Internal error occurred: {error}"))
+            return error_answer(ApiError(500, "InternalError", f"Internal error occurred: {error}"), accept)
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception as error:
             log.exception("%s %s failed", request.method, request.raw_path)
             message = f"Internal error occurred: {type(error).__name__}"
-            return error_answer(ApiError(500, "InternalError", message))
+            return error_answer(ApiError(500, "InternalError", message), accept)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if reason := why_foreign(request.headers, self._is_this_server):

@@ -20,7 +20,8 @@ from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, Object, Resource
 from kubesched.http.errors import status_response
 from kubesched_sandbox.api import Api, ListSelector
 from kubesched_sandbox.api.catalog import table_of, version_of
-from kubesched_sandbox.http.content import JSON, YAML, Accepted
+from kubesched_sandbox.http.content import JSON, PROTOBUF, YAML, Accepted, not_acceptable, takes_only_protobuf
+from kubesched_sandbox.http.protobuf_writing import encode_event, encode_object
 from kubesched_sandbox.http.query import Query, bad_list_option
 from kubesched_sandbox.store import ExpiredError, StoredObject
 from kubesched_sandbox.store.memory import key_of
@@ -44,6 +45,11 @@ def formatted(body: bytes | Object, media: str, *, pretty: bool) -> tuple[bytes,
     if media == YAML:
         value = msgspec.json.decode(body) if isinstance(body, bytes) else msgspec.to_builtins(body)
         return yaml.safe_dump(value, sort_keys=False, allow_unicode=True).encode(), YAML
+    if media == PROTOBUF:
+        encoded = encode_object(msgspec.json.decode(body) if isinstance(body, bytes) else body)
+        if encoded is None:
+            raise not_acceptable()
+        return encoded, PROTOBUF
     encoded = body if isinstance(body, bytes) else _encode(body)
     return (msgspec.json.format(encoded, indent=2) + b"\n" if pretty else encoded), JSON
 
@@ -58,15 +64,19 @@ async def large_answer(body: bytes, content_type: str, accepts_encoding: str) ->
     return web.Response(body=body, headers=headers)
 
 
-def error_answer(error: ApiError) -> web.Response:
-    """A Status, with a header where the client is asked to come back."""
+def error_answer(error: ApiError, accept: str = "") -> web.Response:
+    """A Status, with a header where the client is asked to come back, in the format that the client accepts."""
     headers = {}
     retry_after = error.details.get("retryAfterSeconds")
     if retry_after is not None:
         headers["Retry-After"] = str(retry_after)
     if error.code == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="kubesched-sandbox"'
-    return status_response(error, headers=headers)
+    answer = status_response(error, headers=headers)
+    if error.code != 406 and takes_only_protobuf(accept):
+        answer.body = encode_object(error.status())
+        answer.content_type = PROTOBUF
+    return answer
 
 
 def success(details: Object | None = None) -> Object:
@@ -92,6 +102,11 @@ def _warning_lines(warnings: Sequence[str]) -> list[str]:
     return lines
 
 
+def encoded_line(kind: str, encoded: bytes) -> bytes:
+    """A line of a watch."""
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), encoded)
+
+
 Shape = Callable[[Object], Object]
 """From what is stored to what is shown."""
 
@@ -111,7 +126,16 @@ class Shapes:
     @property
     def is_plain(self) -> bool:
         """Whether what is stored can be sent as it is."""
-        return self._shown is None and self._accepted.form == "object"
+        return self._shown is None and self._accepted.form == "object" and self._accepted.media == JSON
+
+    def event(self, kind: str, obj: Object) -> bytes:
+        """What a watch sends of an object that is shown already."""
+        return encode_event(kind, obj) if self._accepted.media == PROTOBUF else encoded_line(kind, _encode(obj))
+
+    @property
+    def event_type(self) -> str:
+        """The content type of a watch."""
+        return f"{PROTOBUF};stream=watch" if self._accepted.media == PROTOBUF else JSON
 
     def one(self, obj: Object) -> Object:
         """One stored object as the client sees it."""

@@ -147,9 +147,13 @@ class Accepted(NamedTuple):
 
 @lru_cache(maxsize=512)
 def negotiate(header: str) -> Accepted:
-    """The first acceptable thing that is offered here; NotAcceptable when there is none."""
+    """The first acceptable thing that is offered here; NotAcceptable when there is none.
+
+    Objects are stored as JSON, so protobuf is for clients that accept nothing else.
+    """
     if not header:
         return Accepted()
+    protobuf: Accepted | None = None
     for media, parameters in sorted(map(_range, header.split(",")), key=_preference):
         shape = parameters.get("as", "")
         form = _FORMS.get(shape)
@@ -157,13 +161,31 @@ def negotiate(header: str) -> Accepted:
             chosen = JSON
         elif media in (YAML, "text/yaml"):
             chosen = YAML
+        elif media == PROTOBUF and form != "table":
+            chosen = PROTOBUF
         else:
             continue
         if form is None and parameters.get("g") != "apidiscovery.k8s.io":
             continue
-        return Accepted(chosen, form or "object", parameters.get("g", ""), parameters.get("v", ""), shape)
-    message = f"only the following media types are accepted: {', '.join(ACCEPTED[:2])}"
-    raise ApiError(406, "NotAcceptable", message)
+        accepted = Accepted(chosen, form or "object", parameters.get("g", ""), parameters.get("v", ""), shape)
+        if chosen != PROTOBUF:
+            return accepted
+        protobuf = protobuf or accepted
+    if protobuf is None:
+        raise not_acceptable()
+    return protobuf
+
+
+def takes_only_protobuf(header: str) -> bool:
+    try:
+        return negotiate(header).media == PROTOBUF
+    except ApiError:
+        return False
+
+
+def not_acceptable() -> ApiError:
+    """The answer to a client that takes no format in which there is an answer."""
+    return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(ACCEPTED)}")
 
 
 def _range(text: str) -> tuple[str, dict[str, str]]:

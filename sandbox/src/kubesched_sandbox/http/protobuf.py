@@ -1,6 +1,6 @@
 """Objects out of protobuf, the format that clients written in Go send by default.
 
-Only reading: every such client accepts JSON as an answer.
+Nearly all of them accept JSON as an answer; `protobuf_writing.py` answers those that do not.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _slice(data: bytes, at: int, size: int) -> tuple[bytes, int]:
     return data[at : at + size], at + size
 
 
-_MAGIC = b"k8s\x00"
+MAGIC = b"k8s\x00"
 _DEEPEST = 100
 
 
@@ -110,22 +110,22 @@ class _Numbered(NamedTuple):
 
 def decode_object(data: bytes) -> Object | None:
     """The object in an envelope; None when it is of a kind whose fields are not known here."""
-    if not data.startswith(_MAGIC):
+    if not data.startswith(MAGIC):
         raise ProtobufError("the body does not begin as Kubernetes objects in protobuf do")
     api_version = kind = ""
     raw = b""
-    for found, value in fields(data[len(_MAGIC) :]):
-        if found == 1:
+    for field_number, value in fields(data[len(MAGIC) :]):
+        if field_number == 1:
             for inner, part in fields(message(value)):
                 if inner == 1:
                     api_version = text(part)
                 elif inner == 2:
                     kind = text(part)
-        elif found == 2:
+        elif field_number == 2:
             raw = message(value)
     group, _, version = api_version.rpartition("/")
     known = definition_of_kind(group, version, kind)
-    if known is None or known.name not in _numbers():
+    if known is None or not has_numbers(known.name):
         return None
     return {"apiVersion": api_version, "kind": kind, **_object(known.name, raw, 0)}
 
@@ -134,7 +134,7 @@ def _object(name: str, data: bytes, depth: int, owner: str = "") -> Object:
     """A message as an object. `owner` is the type whose fields these are, when they are sent as a message apart."""
     if depth > _DEEPEST:
         raise ProtobufError(f"messages are nested deeper than {_DEEPEST} levels")
-    known = _fields_of(name, owner or name)
+    known = fields_of(name, owner or name)
     result: Object = {}
     for found, value in fields(data):
         field = known.get(found)
@@ -242,8 +242,14 @@ def _numbers() -> dict[str, str]:
     return msgspec.json.decode(data, type=dict[str, str])
 
 
+def has_numbers(name: str) -> bool:
+    """Whether messages of this type can be read and written."""
+    return name in _numbers()
+
+
 @cache
-def _fields_of(name: str, owner: str) -> dict[int, _Numbered]:
+def fields_of(name: str, owner: str) -> dict[int, _Numbered]:
+    """The fields of a message by their numbers; `owner` is the type that they belong to in JSON."""
     listed = _numbers().get(name)
     if listed is None:
         raise ProtobufError(f"messages of type {name} are not read from protobuf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -21,15 +22,18 @@ from kubesched_sandbox.api.usage import metrics
 from kubesched_sandbox.http.answers import Lists, Shapes, formatted, json_answer, large_answer, success
 from kubesched_sandbox.http.content import (
     JSON,
+    PROTOBUF,
     Accepted,
     Body,
     check_fields,
     negotiate,
+    not_acceptable,
     read_delete_options,
     read_kind,
     read_object,
     read_patch,
 )
+from kubesched_sandbox.http.protobuf_writing import message_of_kind
 from kubesched_sandbox.http.query import Query, Target
 from kubesched_sandbox.http.watches import Watcher, Watches
 from kubesched_sandbox.http.webhooks import Webhooks, Write
@@ -102,6 +106,7 @@ class Requests:
         return RequestInfo(request, resource, target, _verb(request.method, resource, target, query), query, user)
 
     async def answer(self, info: RequestInfo) -> web.StreamResponse:
+        _check_format(info)
         match info.verb:
             case "get" | "list" if info.resource in METRICS:
                 return self._metrics(info)
@@ -141,7 +146,11 @@ class Requests:
     async def _list(self, info: RequestInfo) -> web.Response:
         namespace, wanted = info.target.namespace, _selection(info)
         body = self._lists.answer(info.resource, namespace, wanted, info.query, self._shapes(info))
-        return await large_answer(*info.formatted(body), info.request.headers.get("Accept-Encoding", ""))
+        if info.accepted.media == JSON:
+            data, content_type = info.formatted(body)
+        else:
+            data, content_type = await asyncio.to_thread(info.formatted, body)
+        return await large_answer(data, content_type, info.request.headers.get("Accept-Encoding", ""))
 
     def _metrics(self, info: RequestInfo) -> web.Response:
         """What pods or nodes use: worked out now, from those that are there."""
@@ -205,7 +214,7 @@ class Requests:
 
     def _bind(self, info: RequestInfo, name: str, binding: Object) -> web.Response:
         self._api.bind(info.namespace, name, binding, dry_run=info.query.dry_run())
-        return json_answer(_BOUND, 201)
+        return self._send(info, _BOUND, 201)
 
     async def _update(self, info: RequestInfo) -> web.Response:
         resource, target, query = info.resource, info.target, info.query
@@ -350,6 +359,14 @@ def _verb(method: str, resource: Resource, target: Target, query: Query) -> str:
     if verb not in resource.verbs:
         raise method_not_allowed()
     return verb
+
+
+def _check_format(info: RequestInfo) -> None:
+    """Refuse a client whose formats have no answer of this kind, before anything is done."""
+    accepted, resource = info.accepted, info.resource
+    kind = message_of_kind(resource.api_version, resource.kind)
+    if accepted.media == PROTOBUF and accepted.form != "metadata" and not kind:
+        raise not_acceptable()
 
 
 def _selection(info: RequestInfo) -> ListSelector:

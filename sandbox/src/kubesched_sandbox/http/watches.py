@@ -11,15 +11,13 @@ import contextlib
 import random
 from collections.abc import Callable, Iterable
 
-import msgspec
 from aiohttp import HttpVersion11, web
 
 from kubesched.api.api_error import gone
 from kubesched.api.kinds import Object, Resource
 from kubesched_sandbox.api import Api, ListSelector
 from kubesched_sandbox.api.catalog import table_of
-from kubesched_sandbox.http.answers import Shapes, too_large_version
-from kubesched_sandbox.http.content import JSON
+from kubesched_sandbox.http.answers import Shapes, encoded_line, too_large_version
 from kubesched_sandbox.http.faults import Faults
 from kubesched_sandbox.http.query import Query, bad_list_option
 from kubesched_sandbox.store import ExpiredError, StoredChange, StoredObject
@@ -30,9 +28,6 @@ MOST_UNSENT = 32 * 1024 * 1024
 _BURST_SECONDS = 0.002
 """Changes that come faster than this are written together."""
 
-_encode = msgspec.json.encode
-
-
 _CHUNK = 256 * 1024
 _SHORTEST, _LONGEST = 1800, 3600
 """How long a watch lasts that does not say, so that not all end at once."""
@@ -42,7 +37,7 @@ class Watcher:
     """One client that waits for changes of one resource."""
 
     def __init__(self, resource: Resource, namespace: str | None, wanted: ListSelector, shapes: Shapes) -> None:
-        self.resource, self.namespace, self.wanted, self._shapes = resource, namespace, wanted, shapes
+        self.resource, self.namespace, self.wanted, self.shapes = resource, namespace, wanted, shapes
         self._filters = not wanted.is_everything
         self.unsent: list[bytes] = []
         self.unsent_bytes = 0
@@ -90,8 +85,8 @@ class Watcher:
             kind = seen_as
             if kind == "DELETED" and change.type != "DELETED":
                 return self._left(change)
-        if not self._shapes.is_plain:
-            return event_line(kind, self._shapes.one(obj))
+        if not self.shapes.is_plain:
+            return self.shapes.event(kind, self.shapes.one(obj))
         line = shared.get(kind)
         if line is None:
             line = shared[kind] = encoded_line(kind, change.record.encoded)
@@ -99,11 +94,13 @@ class Watcher:
 
     def added(self, obj: Object, encoded: bytes) -> bytes:
         """The line for an object that was there before."""
-        return encoded_line("ADDED", encoded) if self._shapes.is_plain else event_line("ADDED", self._shapes.one(obj))
+        if self.shapes.is_plain:
+            return encoded_line("ADDED", encoded)
+        return self.shapes.event("ADDED", self.shapes.one(obj))
 
     def bookmark(self, revision: int, *, initial: bool = False) -> bytes:
         annotations = {"k8s.io/initial-events-end": "true"} if initial else None
-        return event_line("BOOKMARK", self._shapes.bookmark(revision, annotations))
+        return self.shapes.event("BOOKMARK", self.shapes.bookmark(revision, annotations))
 
     def end(self) -> None:
         """Break the connection: the client is too slow, or a fault says so."""
@@ -139,15 +136,7 @@ class Watcher:
         assert change.old is not None
         old = change.old.object
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(change.revision)}}
-        return event_line("DELETED", self._shapes.one(last))
-
-
-def encoded_line(kind: str, encoded: bytes) -> bytes:
-    return b'{"type":"%b","object":%b}\n' % (kind.encode(), encoded)
-
-
-def event_line(kind: str, obj: Object) -> bytes:
-    return encoded_line(kind, _encode(obj))
+        return self.shapes.event("DELETED", self.shapes.one(last))
 
 
 class Watches:
@@ -199,10 +188,10 @@ class Watches:
             else:
                 self.add(watcher, current if since in (None, 0) else since)
         except ExpiredError as expired:
-            error = event_line("ERROR", gone(str(expired)).status())
+            error = watcher.shapes.event("ERROR", gone(str(expired)).status())
         try:
             await self._api.store.durable(current)
-            response = _response(request)
+            response = _response(request, watcher.shapes.event_type)
             with contextlib.suppress(ConnectionError):  # the client has gone, which is no error
                 await response.prepare(request)
                 if error:
@@ -292,7 +281,7 @@ class Watches:
             case "reorder":
                 watcher.hold(change, shared)
             case "410":
-                watcher.take(event_line("ERROR", gone("too old resource version: injected fault").status()))
+                watcher.take(watcher.shapes.event("ERROR", gone("too old resource version: injected fault").status()))
                 watcher.finish()
             case "freeze":
                 watcher.offer(change, shared)
@@ -308,8 +297,8 @@ class Watches:
                 watcher.flush()
 
 
-def _response(request: web.BaseRequest) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+def _response(request: web.BaseRequest, content_type: str) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": content_type, "Cache-Control": "no-cache, private"})
     if request.version >= HttpVersion11:
         response.enable_chunked_encoding()
     return response

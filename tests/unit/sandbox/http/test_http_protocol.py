@@ -194,7 +194,6 @@ def test_yaml_is_read_and_written() -> None:
 @pytest.mark.parametrize(
     ("accept", "status"),
     [
-        ("application/vnd.kubernetes.protobuf", 406),
         ("application/vnd.kubernetes.protobuf,application/json", 200),
         ("application/vnd.kubernetes.protobuf, */*;q=0.1", 200),
         ("image/png", 406),
