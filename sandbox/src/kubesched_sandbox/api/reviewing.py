@@ -66,12 +66,7 @@ class Reviewing(Reading):
         if self.reviewer is None or not self._is_controller:
             return ()
         metadata = obj["metadata"]
-        owners = [each.get("uid", "") for each in metadata.get("ownerReferences") or ()]
+        owners = [owner.get("uid", "") for owner in metadata.get("ownerReferences") or ()]
         like = "/".join((metadata.get("generateName", ""), *owners))
         write = ControllerWrite(operation, resource, subresource, namespace, metadata.get("name", ""), like)
         return self.reviewer(write, old, propose)
-
-    def _review_update(
-        self, resource: Resource, old: Object, subresource: str, propose: Callable[[Patches], Object | None]
-    ) -> Patches:
-        return self._review("UPDATE", resource, old["metadata"].get("namespace", ""), old, old, propose, subresource)

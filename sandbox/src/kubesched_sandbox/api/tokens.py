@@ -29,7 +29,6 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 _SHORTEST, _DEFAULT_SECONDS, _LONGEST = 600, 3600, 1 << 32
 _BOUND = {"Pod": PODS, "Secret": SECRETS, "Node": NODES}
 _TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest")
-_CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
 
 class UserInfo(NamedTuple):
@@ -39,13 +38,14 @@ class UserInfo(NamedTuple):
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: tuple[tuple[str, str], ...] = ()
+    """Of a token: which it is, and the pod and node that it is bound to."""
 
     def describe(self) -> Object:
         described: Object = {"username": self.name, "groups": list(self.groups)}
         if self.uid:
             described["uid"] = self.uid
         if self.extra:
-            described["extra"] = {key: [value] for key, value in self.extra}
+            described["extra"] = {f"authentication.kubernetes.io/{key}": [value] for key, value in self.extra}
         return described
 
 
@@ -57,34 +57,6 @@ ANONYMOUS = UserInfo("system:anonymous", "", ("system:unauthenticated",))
 
 class InvalidTokenError(Exception):
     """A token that was issued here, and is good no longer or not for this audience."""
-
-
-class _Reference(msgspec.Struct, frozen=True):
-    name: str
-    uid: str
-
-
-class _Bound(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a token belongs to."""
-
-    namespace: str
-    serviceaccount: _Reference
-    pod: _Reference | None = None
-    secret: _Reference | None = None
-    node: _Reference | None = None
-
-
-class _Claims(msgspec.Struct, frozen=True):
-    """What a token says, under the names that JWTs have for it."""
-
-    aud: list[str]
-    exp: int
-    iat: int
-    iss: str
-    jti: str
-    nbf: int
-    sub: str
-    bound: _Bound = msgspec.field(name="kubernetes.io")
 
 
 class _SigningKey:
@@ -106,12 +78,12 @@ class _SigningKey:
         }
         self._header = _base64(msgspec.json.encode({"alg": "ES256", "kid": self.identity}))
 
-    def signed(self, claims: _Claims) -> str:
+    def signed(self, claims: Object) -> str:
         text = f"{self._header}.{_base64(msgspec.json.encode(claims))}"
         r, s = decode_dss_signature(self._private.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
         return f"{text}.{_base64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
-    def verified(self, token: str) -> _Claims | None:
+    def verified(self, token: str) -> Object | None:
         """What a token says; None unless this key signed it."""
         text, _, signature = token.rpartition(".")
         header, _, payload = text.partition(".")
@@ -121,7 +93,8 @@ class _SigningKey:
                 return None
             encoded = encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
             self._private.public_key().verify(encoded, text.encode(), ec.ECDSA(hashes.SHA256()))
-            return msgspec.json.decode(_from_base64(payload), type=_Claims)
+            claims: Object = msgspec.json.decode(_from_base64(payload))
+            return claims
         except (InvalidSignature, ValueError):
             return None
 
@@ -157,29 +130,25 @@ class Tokens:
         claims = self._key.verified(token)
         if claims is None:
             return None
-        if not set(audiences) & set(claims.aud):
-            raise InvalidTokenError(
-                f"[invalid bearer token, token audiences {_quoted(claims.aud)} is invalid for the target audiences "
-                f"{_quoted(audiences)}]"
-            )
-        if claims.exp <= self._api.stamps.time():
+        if not set(audiences) & set(claims["aud"]):
+            expected, actual = _quoted(audiences), _quoted(claims["aud"])
+            why = f"token audiences {actual} is invalid for the target audiences {expected}"
+            raise InvalidTokenError(f"[invalid bearer token, {why}]")
+        if claims["exp"] <= self._api.stamps.time():
             raise InvalidTokenError("[invalid bearer token, service account token has expired]")
-        if not self._is_there(claims.bound):
+        bound = claims["kubernetes.io"]
+        if not self._is_there(bound):
             raise InvalidTokenError("[invalid bearer token, service account token has been invalidated]")
-        namespace, account = claims.bound.namespace, claims.bound.serviceaccount
-        extra = [(_CREDENTIAL, f"JTI={claims.jti}")]
+        extra = {"credential-id": f"JTI={claims['jti']}"}
         for kind in ("pod", "node"):
-            reference: _Reference | None = getattr(claims.bound, kind)
-            if reference is not None:
-                extra.append((f"authentication.kubernetes.io/{kind}-name", reference.name))
-                extra.append((f"authentication.kubernetes.io/{kind}-uid", reference.uid))
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-        return UserInfo(claims.sub, account.uid, groups, tuple(extra))
+            extra |= {f"{kind}-{key}": bound[kind][key] for key in ("name", "uid") if kind in bound}
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{bound['namespace']}", "system:authenticated")
+        return UserInfo(claims["sub"], bound["serviceaccount"]["uid"], groups, tuple(extra.items()))
 
     def audiences_of(self, token: str, audiences: tuple[str, ...]) -> list[str]:
         """For which of these a token is good, once its user is known."""
         claims = self._key.verified(token)
-        return list(audiences) if claims is None else [audience for audience in audiences if audience in claims.aud]
+        return [audience for audience in audiences if claims is None or audience in claims["aud"]]
 
     def issue(self, account: Object, request: Object) -> Object:
         """Answer a TokenRequest of a service account."""
@@ -197,26 +166,26 @@ class Tokens:
             raise invalid(_TOKEN_REQUESTS, "", [Mistake("spec.expirationSeconds", why)])
         now, metadata = self._api.stamps.time(), account["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
-        claims = _Claims(
-            aud=audiences,
-            exp=int(now) + seconds,
-            iat=int(now),
-            iss=ISSUER,
-            jti=self._api.stamps.uid(),
-            nbf=int(now),
-            sub=f"system:serviceaccount:{namespace}:{name}",
-            bound=_Bound(namespace, _reference(account), **self._bound_to(spec.get("boundObjectRef"), namespace, name)),
-        )
-        known = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        bound = {"namespace": namespace, "serviceaccount": _reference(account)}
+        claims = {
+            "aud": audiences,
+            "exp": int(now) + seconds,
+            "iat": int(now),
+            "iss": ISSUER,
+            "jti": self._api.stamps.uid(),
+            "kubernetes.io": bound | self._bound_to(spec.get("boundObjectRef"), namespace, name),
+            "nbf": int(now),
+            "sub": f"system:serviceaccount:{namespace}:{name}",
+        }
         return {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {**known, "creationTimestamp": self._api.stamps.now()},
+            "metadata": {**_reference(account), "namespace": namespace, "creationTimestamp": self._api.stamps.now()},
             "spec": spec,
             "status": {"token": self._key.signed(claims), "expirationTimestamp": timestamp(now + seconds)},
         }
 
-    def _bound_to(self, reference: Any, namespace: str, account: str) -> dict[str, _Reference]:
+    def _bound_to(self, reference: Any, namespace: str, account: str) -> Object:
         """The object that a token is to be bound to, and of a pod its node, too."""
         if reference is None:
             return {}
@@ -238,22 +207,21 @@ class Tokens:
             raise conflict(resource, name, f"{why} The object might have been deleted and then recreated")
         return bound
 
-    def _is_there(self, bound: _Bound) -> bool:
+    def _is_there(self, bound: Object) -> bool:
         """Whether the service account of a token, and the object that it is bound to, are those that they were."""
-        holders = [(SERVICE_ACCOUNTS, bound.serviceaccount), (PODS, bound.pod), (SECRETS, bound.secret)]
-        if bound.pod is None:
-            holders.append((NODES, bound.node))
-        for resource, reference in holders:
-            if reference is None:
-                continue
-            obj = self._api.find(resource, bound.namespace if resource.namespaced else "", reference.name)
-            if obj is None or obj["metadata"]["uid"] != reference.uid:
+        holders = {"serviceaccount": SERVICE_ACCOUNTS, "pod": PODS, "secret": SECRETS}
+        if "pod" not in bound:
+            holders["node"] = NODES
+        for kind in holders.keys() & bound.keys():
+            namespace = bound["namespace"] if holders[kind].namespaced else ""
+            obj = self._api.find(holders[kind], namespace, bound[kind]["name"])
+            if obj is None or obj["metadata"]["uid"] != bound[kind]["uid"]:
                 return False
         return True
 
 
-def _reference(obj: Object) -> _Reference:
-    return _Reference(obj["metadata"]["name"], obj["metadata"]["uid"])
+def _reference(obj: Object) -> Object:
+    return {key: obj["metadata"][key] for key in ("name", "uid")}
 
 
 def _quoted(texts: Any) -> str:

@@ -23,7 +23,7 @@ from kubesched_sandbox.api.reading import (
     marked_for_deletion,
     metadata_of,
 )
-from kubesched_sandbox.api.reviewing import Reviewing
+from kubesched_sandbox.api.reviewing import Patches, Reviewing
 from kubesched_sandbox.api.stamps import identity
 from kubesched_sandbox.custom import check_definition, custom_schema
 from kubesched_sandbox.patching import apply, strategic_merge, track
@@ -80,14 +80,7 @@ class Writing(Reviewing):
         """Replace an object, or that half of it which the subresource is about."""
         old = self.get(resource, namespace, name)
         new = {**obj, "metadata": metadata_of(obj)}
-        check_update(resource, old, new)
-        then = then or self._review_update(
-            resource,
-            old,
-            subresource,
-            lambda patches: self._write(resource, old, new, subresource, manager, True, patches),
-        )
-        return self._write(resource, old, new, subresource, manager, dry_run, then)
+        return self._change(resource, old, new, subresource, manager, dry_run, then)
 
     def patch(
         self,
@@ -115,14 +108,7 @@ class Writing(Reviewing):
         if check is not None:
             check(new)
         new["metadata"] = metadata_of(new)
-        check_update(resource, old, new)
-        then = then or self._review_update(
-            resource,
-            old,
-            subresource,
-            lambda patches: self._write(resource, old, new, subresource, manager, True, patches),
-        )
-        return self._write(resource, old, new, subresource, manager, dry_run, then)
+        return self._change(resource, old, new, subresource, manager, dry_run, then)
 
     def delete(
         self,
@@ -189,6 +175,26 @@ class Writing(Reviewing):
         for quota in shares:
             self._put(RESOURCE_QUOTAS, quota, dry_run)
         return self._put(resource, new, dry_run)
+
+    def _change(
+        self,
+        resource: Resource,
+        old: Object,
+        new: Object,
+        subresource: str,
+        manager: str,
+        dry_run: bool,
+        then: Sequence[Any],
+    ) -> Object:
+        """Store the next state of an object, once it is reviewed."""
+        check_update(resource, old, new)
+
+        def propose(patches: Patches) -> Object:
+            return self._write(resource, old, new, subresource, manager, True, patches)
+
+        namespace = old["metadata"].get("namespace", "")
+        then = then or self._review("UPDATE", resource, namespace, old, old, propose, subresource)
+        return self._write(resource, old, new, subresource, manager, dry_run, then)
 
     def _write(
         self,
@@ -263,10 +269,10 @@ class Writing(Reviewing):
                 return
 
     def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
-        found = self.record(NAMESPACES, "", namespace)
-        if found is None:
+        record = self.record(NAMESPACES, "", namespace)
+        if record is None:
             raise not_found(NAMESPACES, namespace)
-        if (found.object.get("status") or {}).get("phase") == "Terminating":
+        if (record.object.get("status") or {}).get("phase") == "Terminating":
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             error = forbidden(resource, name, why)
             cause = {"reason": "NamespaceTerminating", "field": "metadata.namespace"}
