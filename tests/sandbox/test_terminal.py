@@ -61,6 +61,8 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
 
 def test_the_shop_can_be_watched_and_what_was_decided_stays(opened: Callable[..., Terminal]) -> None:
     terminal = opened((80, 24), "--scenario", "shop", "--seed", "1")
+    told = terminal.shows(lambda told: "── sandbox" in told)
+    assert "The cluster is yours." not in told
     told = terminal.shows(lambda told: "The cluster is yours." in told and "28 bound" in told)
     assert "── zone-a 3 ──" in told
     assert "open http://127.0.0.1:" in told

@@ -200,6 +200,7 @@ async def _until_the_end(
 
     async def play_story() -> None:
         if options.story is not None:
+            narrator.saying = options.story.steps[0].says  # also in a picture that is drawn before
             await play(options.story, ScenarioCluster(box.api, box.nodes), narrator.say)
             narrator.saying = ""
         if view is not None or options.story is None:

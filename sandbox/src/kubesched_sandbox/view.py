@@ -148,13 +148,19 @@ def usage(scheduler: Scheduler) -> list[NodeUsage]:
 
 def print_fullest(out: Console, nodes: Sequence[NodeUsage], most: int) -> None:
     """So many nodes as a table, by name: those with remarks and the fullest; and what the others are like."""
-    ranked = sorted(nodes, key=lambda node: (not node.remarks, -node.cpu, -node.pods, node.name))
-    if ranked[most:] and all(node.remarks for node in ranked[:most]):
-        ranked.sort(key=lambda node: (-node.cpu, -node.pods, node.name))  # else it would be of these alone
+    ranked = rank(nodes, most)
     shown = sorted(ranked[:most], key=lambda node: node.name)
     print_rows(out, with_bars(lambda length: _table(shown, length), out.width, _BAR_WIDTH))
     if ranked[most:]:
         note(out, _left_out(ranked[most:]))
+
+
+def rank(nodes: Sequence[NodeUsage], most: int) -> list[NodeUsage]:
+    """The nodes in the order in which they are worth one of so many rows: those with remarks, then the fullest."""
+    ranked = sorted(nodes, key=lambda node: (not node.remarks, -node.cpu, -node.pods, node.name))
+    if ranked[most:] and all(node.remarks for node in ranked[:most]):
+        ranked.sort(key=lambda node: (-node.cpu, -node.pods, node.name))  # else it would be of these alone
+    return ranked
 
 
 def _left_out(nodes: Sequence[NodeUsage]) -> str:
@@ -307,7 +313,10 @@ def _zones(box: Sandbox, nodes: Sequence[NodeUsage], width: int, height: int) ->
         rule = Text.assemble(("── ", FAINT), (zone or "nodes", STRONG), (f" {len(members)} ", FAINT))
         rule.append("─" * max(across - rule.cell_len, 0), style=FAINT)
         tall = len(_node(box, members[0], names, across))
-        shown = members if len(members) * tall <= most else members[: max((most - 1) // tall, 0)]
+        shown = members
+        if len(members) * tall > most:
+            rows = max((most - 1) // tall, 0)
+            shown = sorted(rank(members, rows)[:rows], key=_place)
         cells = [line for node in shown for line in _node(box, node, names, across)]
         more = [Text(f"and {len(members) - len(shown)} more", style=FAINT)] if len(shown) < len(members) else []
         stacks.append([rule, *cells, *more])

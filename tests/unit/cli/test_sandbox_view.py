@@ -112,6 +112,12 @@ def test_each_pod_is_a_square_and_of_thousands_of_nodes_it_says_how_many_more_th
     assert words_of(drawn(2000)[80, 24, SAYING]).count(" more") == 4  # in the story, and one per zone
 
 
+def test_of_thousands_of_nodes_it_shows_those_where_something_is_the_matter_and_the_fullest() -> None:
+    words = words_of(drawn(2000)[100, 30, SAYING])
+    assert words.count("■") + words.count("□") == 6
+    assert "node-0000 cordon" in words
+
+
 def test_without_a_scheduler_inside_pods_are_said_to_wait_for_another() -> None:
     assert ANOTHER_SCHEDULER in words_of(drawn(2, schedules=False)[80, 24, SAYING])
 

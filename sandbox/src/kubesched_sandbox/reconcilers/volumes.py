@@ -13,6 +13,7 @@ from kubesched.api.kinds import (
     Object,
     Resource,
 )
+from kubesched.api.quantity import parse_quantity
 from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, SELECTED_NODE
 from kubesched.controllers.volumes import (
     best_volume,
@@ -142,7 +143,17 @@ class PersistentVolumes(KeyedReconciler):
                 self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ClaimLost", message)
                 self.write_status(PERSISTENT_VOLUME_CLAIMS, claim, lost)
         elif "claimRef" not in volume["spec"] or is_claimed_by(volume, claim):
-            self._bind(claim, volume)
+            self._bind(claim, self._grown(claim, volume))
+
+    def _grown(self, claim: Object, volume: Object) -> Object:
+        """The volume of a claim that asks for more now, which the API refuses unless its class allows it."""
+        storage = claim["spec"]["resources"]["requests"]["storage"]
+        is_provisioned = _PROVISIONER in (claim["metadata"].get("annotations") or {})
+        has = parse_quantity(volume["spec"]["capacity"]["storage"])
+        if not is_provisioned or not parse_quantity(storage).exceeds(has):
+            return volume
+        larger = {**volume, "spec": {**volume["spec"], "capacity": {"storage": storage}}}
+        return self.api.update(PERSISTENT_VOLUMES, *key_of(volume), larger, manager=MANAGER)
 
     def _find_volume(self, claim: Object) -> Object | None:
         volumes = [volume for volume in self._by_class.of(class_of(claim)) if not is_terminating(volume)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from tests.living_sandbox import LivingSandbox, pod
+from tests.sandbox_server import refused
 
 from kubesched.api.kinds import CSI_NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES, Object
 
@@ -165,3 +166,31 @@ def test_ephemeral_volume_has_a_claim_that_goes_with_its_pod() -> None:
     cluster.delete(PODS, "short")
     cluster.run(5)
     assert cluster.api.select(PERSISTENT_VOLUME_CLAIMS) == []
+
+
+def ask_for_more(cluster: LivingSandbox) -> None:
+    cluster.change(PERSISTENT_VOLUME_CLAIMS, "data", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
+
+
+def test_claim_grows_with_its_volume_where_the_class_allows_it() -> None:
+    cluster = LivingSandbox(nodes=0)
+    cluster.create(STORAGE_CLASSES, storage_class(allowVolumeExpansion=True))
+    cluster.create(PERSISTENT_VOLUME_CLAIMS, claim(storage_class="fast"))
+    ask_for_more(cluster)
+    bound = cluster.get(PERSISTENT_VOLUME_CLAIMS, "data")
+    assert bound["status"]["capacity"] == {"storage": "2Gi"}
+    assert cluster.get(PERSISTENT_VOLUMES, bound["spec"]["volumeName"])["spec"]["capacity"] == {"storage": "2Gi"}
+
+
+def test_claim_may_not_grow_where_the_class_does_not_allow_it_or_before_it_is_bound() -> None:
+    cluster = LivingSandbox(nodes=0)
+    cluster.create(STORAGE_CLASSES, storage_class())
+    cluster.create(PERSISTENT_VOLUME_CLAIMS, claim(storage_class="fast"))
+    with refused(403, "Forbidden") as caught:
+        ask_for_more(cluster)
+    assert "the storageclass that provisions the pvc must support resize" in caught.value.message
+    late = storage_class("WaitForFirstConsumer", allowVolumeExpansion=True)
+    cluster.create(STORAGE_CLASSES, {**late, "metadata": {"name": "late"}})
+    cluster.create(PERSISTENT_VOLUME_CLAIMS, claim("waiting", storage_class="late"))
+    with refused(422, "Invalid"):
+        cluster.change(PERSISTENT_VOLUME_CLAIMS, "waiting", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
