@@ -47,7 +47,7 @@ def node(i: int) -> Node:
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
     }
-    return Node(metadata=ObjectMeta(name=name, labels=labels), status=NodeStatus(capacity=offered, allocatable=offered))
+    return Node(metadata=ObjectMeta(name=name, labels=labels), status=NodeStatus(allocatable=offered))
 
 
 def empty_cluster(nodes: int) -> ClusterState:

@@ -152,7 +152,7 @@ def beside_gated(gated: int) -> float:
     """
     loop, many = Loop(nodes=1), "1000000"
     offered: dict[str, str | int | float] = {"cpu": many, "memory": f"{many}Gi", "pods": many}
-    node = replace(loop.nodes[0], status=NodeStatus(capacity=offered, allocatable=offered))
+    node = replace(loop.nodes[0], status=NodeStatus(allocatable=offered))
     loop.scheduler.handle(Change(loop.nodes[0], node))
     for i in range(gated):
         pod = clusters.pod(i, "gated")

@@ -196,7 +196,7 @@ def _node(i: int) -> Node:
     name = f"node-{i:05d}"
     offered: dict[str, str | int | float] = {"cpu": "32", "memory": "256Gi", "pods": "110"}
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{i % 10}"}
-    return Node(metadata=ObjectMeta(name=name, labels=labels), status=NodeStatus(capacity=offered, allocatable=offered))
+    return Node(metadata=ObjectMeta(name=name, labels=labels), status=NodeStatus(allocatable=offered))
 
 
 def _pod(name: str, cpu: str, memory: str, *, node_name: str = "", priority: int = 0) -> Pod:

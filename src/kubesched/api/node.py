@@ -39,9 +39,8 @@ class NodeSpec(Record, frozen=True):
 
 
 class NodeStatus(Record, frozen=True):
-    """What the kubelet said about the node."""
+    """What the kubelet said about the node. Of its capacity only what is allocatable counts."""
 
-    capacity: ResourceList = {}
     allocatable: ResourceList = {}
     images: tuple[ContainerImage, ...] = ()
     conditions: tuple[NodeCondition, ...] = ()

@@ -226,7 +226,7 @@ class NodeBuilder:
     def capacity(self, resources: Resources | None = None, **more: QuantityText) -> NodeBuilder:
         """What the node offers; what is not mentioned stays as it is."""
         amounts = {**self.node.status.allocatable, **(resources or {}), **more}
-        return self.status(capacity=amounts, allocatable=amounts)
+        return self.status(allocatable=amounts)
 
     def label(self, labels: Mapping[str, str] | None = None, **more: str) -> NodeBuilder:
         merged = {**self.node.metadata.labels, **(labels or {}), **more}

@@ -57,7 +57,7 @@ def _node(type_: InstanceType, name: str) -> Node:
         kind="Node",
         metadata=ObjectMeta(name=name, uid=f"node/{name}", labels=labels),
         spec=NodeSpec(taints=type_.taints),
-        status=NodeStatus(capacity=amounts, allocatable=amounts),
+        status=NodeStatus(allocatable=amounts),
     )
 
 
