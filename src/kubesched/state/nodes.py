@@ -6,14 +6,16 @@ as a ghost: its pods count, but it is not `live`, so no decision sees it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from functools import lru_cache
 from itertools import chain, zip_longest
 
 import numpy as np
 
 from kubesched.api.node import ContainerImage, Node, Taint
-from kubesched.api.quantity import parse_quantity
+from kubesched.api.quantity import QuantityText, parse_quantity
 from kubesched.api.requests import PODS, is_countable, whole
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.state.changes import ChangeLog
 from kubesched.state.columns import Bool, Int32, Int64, Interner, LabelColumn, grown
 from kubesched.state.resources import ResourceColumns
@@ -99,7 +101,8 @@ class NodeTable(ResourceColumns):
             self.live_count += 1
         self._write(row, node, offered)
         self.order.put(node)
-        self._changed(row)
+        if row == known_row:  # a row that was made has been recorded
+            self._changed(row)
         return row
 
     def remove_node(self, name: str) -> None:
@@ -107,7 +110,7 @@ class NodeTable(ResourceColumns):
         row = self.row_of.get(name)
         if row is None or not self.live[row]:
             return
-        self._write(row, None, ())
+        self._write(row, None, {})
         self.live[row] = False
         self.live_count -= 1
         self.order.discard(name)
@@ -155,14 +158,13 @@ class NodeTable(ResourceColumns):
         """Pods on this row changed, but not what they use of it."""
         self.changes.record(row)
 
-    def _write(self, row: int, node: Node | None, offered: Iterable[tuple[str, int]]) -> None:
+    def _write(self, row: int, node: Node | None, offered: dict[str, int]) -> None:
         old = self.nodes[row]
         self.nodes[row] = node
         self._relabel(row, old.metadata.labels if old else {}, node.metadata.labels if node else {})
-        amounts = dict(offered)
-        self.allowed_pods[row] = amounts.pop(PODS, 0)
+        self.allowed_pods[row] = offered.pop(PODS, 0)
         if old is None or node is None or old.status.allocatable != node.status.allocatable:
-            self.offer(row, old, amounts)
+            self.offer(row, old, offered)
         self.unschedulable[row] = node is not None and node.spec.unschedulable
         old_taints = int(self.taint_ids[row])
         self.taint_ids[row] = self.taint_lists.acquire(node.spec.taints) if node else -1
@@ -173,7 +175,7 @@ class NodeTable(ResourceColumns):
         if old == new:
             return
         uses = self._label_uses
-        self.label_keys_version += any(key not in uses for key in new)
+        self.label_keys_version += not new.keys() <= uses.keys()
         for key in new:
             uses[key] = uses.get(key, 0) + 1
         for key in old:
@@ -207,13 +209,16 @@ class NodeTable(ResourceColumns):
             column.extend(length)
 
 
-def _offered_by(node: Node) -> list[tuple[str, int]]:
+def _offered_by(node: Node) -> dict[str, int]:
     """The resources that the node offers, and how much of each."""
-    return [
-        (name, parse_quantity(text).value() if name == PODS else whole(name, parse_quantity(text)))
-        for name, text in node.status.allocatable.items()
-        if name == PODS or is_countable(name)
-    ]
+    offers = node.status.allocatable.items()
+    return {name: amount for name, text in offers if (amount := _amount(name, text)) is not None}
+
+
+@lru_cache(maxsize=4096)
+def _amount(name: str, text: QuantityText) -> int | None:
+    """How much of a resource is offered; None if it does not count. Cached: nodes of one type offer the same."""
+    return whole(name, parse_quantity(text)) if name == PODS or is_countable(name) else None
 
 
 class Image:
@@ -306,9 +311,4 @@ class NodeOrder:
 
 def _zone(node: Node) -> tuple[str, str]:
     labels = node.metadata.labels
-
-    def value(kind: str) -> str:
-        old = labels.get(f"failure-domain.beta.kubernetes.io/{kind}")
-        return labels.get(f"topology.kubernetes.io/{kind}", "") if old is None else old
-
-    return value("region"), value("zone")
+    return labels.get(BETA_REGION, labels.get(REGION, "")), labels.get(BETA_ZONE, labels.get(ZONE, ""))

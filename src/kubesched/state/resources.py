@@ -62,10 +62,11 @@ class ResourceColumns:
 
     def offer(self, row: int, old: Node | None, amounts: dict[str, int]) -> None:
         """What the node of a row offers changed. New columns have no requests yet: see `take_fresh_resources`."""
-        for name in old.status.allocatable if old else ():
-            if name not in amounts and name in self._offers:
-                self._withdraw(row, name)
-        self.allocatable[:, row] = 0
+        if old is not None:
+            for name in old.status.allocatable:
+                if name not in amounts and name in self._offers:
+                    self._withdraw(row, name)
+            self.allocatable[:, row] = 0
         for name, amount in amounts.items():
             if name not in FIXED_RESOURCES:
                 self._offers.setdefault(name, {})[row] = amount
