@@ -24,7 +24,7 @@ class PodRefusal(NamedTuple):
     message: str
 
 
-class Shortage(NamedTuple):
+class NodeShortage(NamedTuple):
     """A resource that a node has too little of."""
 
     resource: str
@@ -83,7 +83,7 @@ class NodeAccount:
             self._numbers[uid] = next((n for n in range(2, 255) if n not in used), 254)
         return f"{self.network}.{self._numbers[uid]}"
 
-    def shortage(self, pod: Object) -> Shortage | None:
+    def shortage(self, pod: Object) -> NodeShortage | None:
         """The first resource of which the node does not have what the pod requests beyond what it holds here."""
         allocatable = (self.node.get("status") or {}).get("allocatable") or {}
         held = self._held.get(pod["metadata"]["uid"], {})
@@ -91,7 +91,7 @@ class NodeAccount:
             used = self._used.get(name, 0) - held.get(name, 0)
             total = whole(name, parse_quantity(allocatable.get(name, 0)))
             if amount > held.get(name, 0) and used + amount > total:
-                return Shortage(name, amount, used, total)
+                return NodeShortage(name, amount, used, total)
         return None
 
     def refusal(self, pod: Object) -> PodRefusal | None:
