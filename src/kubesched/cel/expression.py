@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from kubesched.cel import library, types
+from kubesched.cel import types
 from kubesched.cel.compiler import FIRST_LOCAL
 from kubesched.cel.costs import CostMeter
 from kubesched.cel.errors import AbsorbableError, CostLimitError, EvaluationError
@@ -13,8 +13,6 @@ from kubesched.cel.metering import MeteringCompiler
 from kubesched.cel.selector import parse_and_check
 from kubesched.cel.syntax import Ident, SyntaxNode, children
 from kubesched.cel.values import Value, readable
-
-__all__ = ["CelExpression", "compile_expression", "library"]
 
 _MOST_EXPRESSIONS = 1024
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -99,40 +100,37 @@ _DEVICE_FAILED = "DeviceBindingFailed"
 _METRIC_RESULTS = {TIMEOUT: "timeout", _DEVICE_FAILED: "failure"}
 
 
+@dataclass(frozen=True)
 class ClaimBinding:
     """Writes the claims of one attempt."""
 
-    def __init__(
-        self, attempt: ClaimAttempt, ledger: Ledger, consumers: JoinedConsumers, context: PluginContext
-    ) -> None:
-        self._attempt = attempt
-        self._ledger = ledger
-        self._consumers = consumers
-        self._context = context
-        self._client = context.client
+    attempt: ClaimAttempt
+    ledger: Ledger
+    consumers: JoinedConsumers
+    context: PluginContext
 
     async def bind(self) -> None:
         """All claims of the pod are allocated and reserved. ClientError, or ClaimGoneAnotherWayError."""
-        for index, claim in enumerate(self._attempt.claims):
-            if not self._attempt.is_reserved(claim):
+        for index, claim in enumerate(self.attempt.claims):
+            if not self.attempt.is_reserved(claim):
                 # A pod that gives way to another is not stopped in the middle of a write, whose devices would be given
                 # to others though the claim may have them.
-                await self._context.handle.to_the_end(self._bind_in_turn(index))
+                await self.context.handle.to_the_end(self._bind_in_turn(index))
 
     async def wait_for_devices(self, node_name: str, timeout: float) -> None:
         """Return when all devices are ready; ClientError if they are not in time, or will not be."""
-        attempt, now = self._attempt, self._context.now
+        attempt, now = self.attempt, self.context.now
         if not any(map(must_wait, attempt.claims)):
             return
         note = f"waiting for binding conditions for device on node {node_name}"
-        self._client.record_event(
+        self.context.client.record_event(
             attempt.pod, related=None, type="Normal", reason="BindingConditionsPending", action="Scheduling", note=note
         )
         started = now()
         try:
             is_ready = lambda: self._are_ready(timeout)  # noqa: E731
             claims = [(ResourceClaim, claim.key) for claim in attempt.claims]
-            if not await self._client.wait(attempt.pod, is_ready, objects=lambda: claims, within=timeout):
+            if not await self.context.client.wait(attempt.pod, is_ready, objects=lambda: claims, within=timeout):
                 raise ClientError(TIMEOUT, f"{BINDING_TIMEOUT}: context deadline exceeded")
         except ClientError as failure:
             self._count_wait(now() - started, _METRIC_RESULTS.get(failure.reason, "error"))
@@ -140,37 +138,37 @@ class ClaimBinding:
         self._count_wait(now() - started, "success")
 
     def _count_wait(self, seconds: float, result: str) -> None:
-        profile, handle = self._attempt.pod.spec.scheduler_name, self._context.handle
-        for driver in sorted({driver for claim in self._attempt.claims for driver in awaited_drivers(claim)}):
+        profile, handle = self.attempt.pod.spec.scheduler_name, self.context.handle
+        for driver in sorted({driver for claim in self.attempt.claims for driver in awaited_drivers(claim)}):
             handle.count(_AWAITED_DEVICES, profile, driver, result)
             handle.measure(_AWAITED_SECONDS, seconds, profile, driver, result)
 
     async def undo(self) -> Status | None:
         """Write what is due because the attempt failed. If that fails too, the next attempt comes here again."""
-        attempt, failed = self._attempt, []
+        attempt, failed = self.attempt, []
         writes, attempt.writes = attempt.writes, []
         for write in writes:
             try:
-                await write_claim(self._client, write)
+                await write_claim(self.context.client, write)
             except (ClientError, ClaimGoneAnotherWayError) as failure:
                 failed.append(f"claim {write.claim.key}: {failure}")
                 continue
             if isinstance(write, DeleteClaim):
-                self._ledger.forget(write.claim)
+                self.ledger.forget(write.claim)
         return error(*failed) if failed else None
 
     # -- one claim ----------------------------------------------------------------------------------------------------
 
     async def _bind_in_turn(self, index: int) -> None:
         """Pods that share a claim would all but one have written to what is outdated; the first writes for all."""
-        attempt = self._attempt
+        attempt = self.attempt
         claim, allocation = identity_of(attempt.claims[index]), attempt.allocations.get(index)
-        with self._consumers.joined(claim, allocation, attempt.consumers[index]) as beside:
-            async with self._context.handle.turn(claim):
+        with self.consumers.joined(claim, allocation, attempt.consumers[index]) as beside:
+            async with self.context.handle.turn(claim):
                 await self._bind(index, beside)
 
     async def _bind(self, index: int, beside: Collection[ConsumerReference]) -> None:
-        attempt = self._attempt
+        attempt = self.attempt
         pod, claim, allocation = attempt.pod, attempt.claims[index], attempt.allocations.get(index)
         is_extended = claim is attempt.extended_claim
         if is_extended and allocation is None:
@@ -179,20 +177,20 @@ class ClaimBinding:
         try:
             if is_extended and claim.name == IN_MEMORY_NAME:
                 claim = attempt.claims[index] = await self._create(claim)
-            is_shared = self._context.handle.mode is SchedulerMode.BATCHED or pod.spec.scheduling_group is not None
+            is_shared = self.context.handle.mode is SchedulerMode.BATCHED or pod.spec.scheduling_group is not None
             write = ReserveClaim(claim, attempt.consumers[index], allocation, self._timestamp(), is_shared, beside)
             written = self._find_written(write) or await self._write(write)
         finally:
             if allocation is not None:
                 del attempt.allocations[index]  # it is released once, for other pods may count on it too
-                self._ledger.release(set_aside)
+                self.ledger.release(set_aside)
         if is_extended:
             await self._name_in_pod(written)
         attempt.claims[index] = written
 
     def _find_written(self, write: ReserveClaim) -> ResourceClaim | None:
         """The claim, if another pod that shares it has written just what is to be written."""
-        claim = self._ledger.claim(write.claim.name, write.claim.namespace) if write.is_shared else None
+        claim = self.ledger.claim(write.claim.name, write.claim.namespace) if write.is_shared else None
         if claim is None or not claim.is_reserved_for(write.consumer.uid):
             return None
         allocation, expected = claim.status.allocation, write.allocation
@@ -202,39 +200,39 @@ class ClaimBinding:
     async def _write(self, write: ReserveClaim) -> ResourceClaim:
         fields = "allocation and reservation" if write.allocation is not None else "reservation"
         try:
-            claim = self._ledger.claim(write.claim.name, write.claim.namespace)
-            written = await write_claim(self._client, write, claim or write.claim)
+            claim = self.ledger.claim(write.claim.name, write.claim.namespace)
+            written = await write_claim(self.context.client, write, claim or write.claim)
         except ClientError as failure:
             raise ClientError(failure.reason, f"add {fields} to claim {write.claim.key}: {failure}") from failure
         assert written is not None
-        self._ledger.assume(written)
+        self.ledger.assume(written)
         return written
 
     def _timestamp(self) -> str:
         """When the devices began to be made ready; only that feature asks."""
-        if not self._context.features.device_binding_conditions:
+        if not self.context.features.device_binding_conditions:
             return ""
-        return _timestamp_text(int(self._context.now()))
+        return _timestamp_text(int(self.context.now()))
 
     async def _create(self, claim: ResourceClaim) -> ResourceClaim:
         nameless = msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, name="", uid=""))
         result = "failure"
         try:
-            created = await self._client.create("ResourceClaim", msgspec.to_builtins(nameless))
+            created = await self.context.client.create("ResourceClaim", msgspec.to_builtins(nameless))
             result = "success"
         except ClientError as failure:
             message = f"create claim for extended resources {claim.key}: {failure}"
             raise ClientError(failure.reason, message) from failure
         finally:
-            if self._context.features.release.claims_by_owner:
-                self._context.handle.count(_CREATED_CLAIMS_BY_OWNER, result, "false", "", "Pod")
+            if self.context.features.release.claims_by_owner:
+                self.context.handle.count(_CREATED_CLAIMS_BY_OWNER, result, "false", "", "Pod")
             else:
-                self._context.handle.count(_CREATED_CLAIMS, result)
+                self.context.handle.count(_CREATED_CLAIMS, result)
         return msgspec.convert(created, ResourceClaim)
 
     async def _name_in_pod(self, claim: ResourceClaim) -> None:
         """Write into the pod's status which claim serves its extended resources, and how."""
-        pod, mappings = self._attempt.pod, self._attempt.mappings
+        pod, mappings = self.attempt.pod, self.attempt.mappings
         if not mappings:
             # As in kube-scheduler, where a pod with claims of its own cannot use the device plugin of a node for a
             # resource that a class serves as well.
@@ -243,16 +241,16 @@ class ClaimBinding:
         served = {"resourceClaimName": claim.name, "requestMappings": msgspec.to_builtins(mappings)}
         patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": served}}
         try:
-            await self._client.patch("Pod", pod.name, patch, namespace=pod.namespace, subresource="status")
+            await self.context.client.patch("Pod", pod.name, patch, namespace=pod.namespace, subresource="status")
         except ClientError as failure:
             message = f"update pod {pod.key} ExtendedResourceClaimStatus: {failure}"
             raise ClientError(failure.reason, message) from failure
 
     def _are_ready(self, timeout: float) -> bool:
         """Whether all devices are ready. ClientError if they will not be."""
-        attempt = self._attempt
+        attempt = self.attempt
         for index, claim_before in enumerate(attempt.claims):
-            claim = self._ledger.claim(claim_before.name, claim_before.namespace)
+            claim = self.ledger.claim(claim_before.name, claim_before.namespace)
             if claim is None:
                 raise ClientError(NOT_FOUND, f'could not find ResourceClaim "{claim_before.key}"')
             attempt.claims[index] = claim
@@ -261,7 +259,7 @@ class ClaimBinding:
                     continue
             except DeviceBindingFailed as failure:
                 raise ClientError(_DEVICE_FAILED, str(failure)) from failure
-            if is_too_late(claim, self._context.now(), timeout):
+            if is_too_late(claim, self.context.now(), timeout):
                 raise ClientError(TIMEOUT, f"{BINDING_TIMEOUT}: claim={claim.name}")
             return False
         return True
