@@ -72,8 +72,8 @@ def format_values(template: str, values: list[Value]) -> str:
     if len(clauses) > len(values):
         raise AbsorbableError(f"index {len(values)} out of range")
     for clause, value in zip(clauses, values):
-        if words := refusal(clause, type_name(value)):
-            raise AbsorbableError(words)
+        if reason := refusal(clause, type_name(value)):
+            raise AbsorbableError(reason)
         shown += [template[at : clause.start].replace("%%", "%"), _print(clause, value)]
         at = clause.end
     return "".join([*shown, template[at:].replace("%%", "%")])

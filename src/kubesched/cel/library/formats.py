@@ -56,7 +56,7 @@ represent(types.FORMAT, Format)
 Check = Callable[[str], list[str]]
 
 
-def _spell(pattern: str, longest: int, words: str, *, prefix: bool = False) -> Check:
+def _spell(pattern: str, longest: int, problem: str, *, prefix: bool = False) -> Check:
     """A check by regular expression and length; a prefix, as of generateName, may end with a dash."""
     compiled = re.compile(pattern)
 
@@ -65,26 +65,26 @@ def _spell(pattern: str, longest: int, words: str, *, prefix: bool = False) -> C
         problems = [f"must be no more than {longest} bytes"] if len(body.encode()) > longest else []
         if len(body) > 10 * longest or compiled.fullmatch(body):
             return problems
-        return [*problems, words]
+        return [*problems, problem]
 
     return check
 
 
-def _by(read: Callable[[str], object], words: str | None = None) -> Check:
+def _by(read: Callable[[str], object], problem: str | None = None) -> Check:
     """A check that tries to read the text."""
 
     def check(text: str) -> list[str]:
         try:
             read(text)
         except (AbsorbableError, binascii.Error, ValueError) as error:
-            return [words or str(error)]
+            return [problem or str(error)]
         return []
 
     return check
 
 
-def _matching(pattern: re.Pattern[str], words: str) -> Check:
-    return lambda text: [] if pattern.fullmatch(text) else [words]
+def _matching(pattern: re.Pattern[str], problem: str) -> Check:
+    return lambda text: [] if pattern.fullmatch(text) else [problem]
 
 
 def _qualified_name(text: str) -> list[str]:

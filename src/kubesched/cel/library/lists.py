@@ -52,7 +52,7 @@ methods({"list(T).reverse() -> list(T)": lambda elements: elements[::-1]}, price
 functions(
     {
         "sets.contains(list(T), list(T)) -> bool": _are_among,
-        "sets.intersects(list(T), list(T)) -> bool": lambda left, right: any(_is_among(right, each) for each in left),
+        "sets.intersects(list(T), list(T)) -> bool": lambda left, right: any(_is_among(right, item) for item in left),
     },
     price=costs.every_pair,
 )
