@@ -1,8 +1,6 @@
 """The front door for authors of plugins: all names that a plugin needs.
 
-The promise: these names stay, with the meaning that docs/writing-a-plugin.md gives them, and what is said about them in
-their docstrings. A release that must change one says so in CHANGELOG.md. Everything else in kubesched may change at any
-time. `kubesched.testing` is the front door for the tests of plugins, under the same promise.
+These names stay as docs/writing-a-plugin.md and their docstrings have them, or CHANGELOG.md says so. Nothing else need.
 """
 
 from kubesched.api.change import Change
@@ -49,6 +47,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.reads import PodFields, Reads, Scope
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Code, Status, error, unresolvable, unschedulable
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Float, Int32, Int64
 from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
@@ -65,6 +64,7 @@ __all__ = [
     "ClientError",
     "ClusterClient",
     "ClusterEvent",
+    "ClusterState",
     "Code",
     "Cycle",
     "Details",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import tomllib
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def test_every_extension_point_is_promised() -> None:
         and found is not extension_points.Plugin
     }
     assert points <= set(plugin.__all__)
+
+
+def test_types_that_an_extension_point_takes_and_answers_are_promised() -> None:
+    for name in plugin.__all__:
+        methods = inspect.getmembers(getattr(plugin, name), inspect.isfunction) if name.endswith("Plugin") else []
+        for method, function in methods:
+            annotations = " ".join(map(str, function.__annotations__.values()))
+            named = set(re.findall(r"\b[A-Z]\w+", annotations)) - {"None", "Any", "Callable", "Collection"}
+            named -= {"CopyRoom", "Hashable", "Iterable", "Sequence"}  # the first is for headroom only
+            assert named <= set(plugin.__all__), f"{name}.{method}"
 
 
 def test_pod_that_is_scheduled_stands_on_its_node_for_those_after_it() -> None:
