@@ -319,3 +319,22 @@ def test_custom_kinds_are_served_and_collected(sandbox: Sandbox) -> None:
     # Which words it uses depends on whether kubectl still remembers the kind.
     told = sandbox.kubectl("get", "widgets", fails=True)
     assert "could not find the requested resource" in told or "doesn't have a resource type" in told
+
+
+def test_a_pod_is_resized_in_place(sandbox: Sandbox) -> None:
+    container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "1"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "grows"}, "spec": {"containers": [container]}}
+    sandbox.kubectl("apply", "-f", "-", stdin=json.dumps(pod))
+    sandbox.kubectl("wait", "--for=condition=ready", "pod/grows")
+    larger = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}
+    sandbox.kubectl("patch", "pod", "grows", "--subresource=resize", "-p", json.dumps(larger))
+    has = "jsonpath={.status.containerStatuses[0].resources.requests.cpu}=2"
+    sandbox.kubectl("wait", f"--for={has}", "pod/grows", "--timeout=30s")
+    sandbox.kubectl("delete", "pod", "grows", "--force")
+
+
+def test_an_apply_that_conflicts_with_a_scale_names_the_subresource(sandbox: Sandbox, web: str) -> None:
+    sandbox.kubectl("scale", web, "--replicas=2")
+    wanted = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 3}}
+    told = sandbox.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(wanted), fails=True)
+    assert 'conflict with "kubectl" with subresource "scale" using apps/v1: .spec.replicas' in told
