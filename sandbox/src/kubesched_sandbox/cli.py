@@ -83,13 +83,13 @@ def sandbox(**options: Any) -> None:
     live picture; otherwise it prints decisions as they are made, and stops at the end of the scenario. Either way
     it prints the address of a web page that shows the cluster, the queue and every decision.
     """
-    given = SandboxOptions(**options)
-    settings = given.settings()
+    chosen = SandboxOptions(**options)
+    settings = chosen.settings()
     if warning := _warning(settings):
         click.echo(warning, err=True)
     garbage.collect_seldom()
-    with located(given.config_file or "configuration", ProfileError), located("sandbox", ExposedError):
-        uvloop.run(_run(settings, given))
+    with located(chosen.config_file or "configuration", ProfileError), located("sandbox", ExposedError):
+        uvloop.run(_run(settings, chosen))
 
 
 @dataclass(frozen=True)

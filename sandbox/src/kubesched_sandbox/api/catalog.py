@@ -189,7 +189,7 @@ class Catalog:
         name = definition["metadata"]["name"]
         self.forget(name)
         # A definition of the same name does not replace what is built in.
-        resources = tuple(each for each in resources_of(definition) if _key(each) not in self._resources)
+        resources = tuple(resource for resource in resources_of(definition) if _key(resource) not in self._resources)
         self._custom[name] = resources
         storage = storage_version(definition)
         for resource in resources:
@@ -240,7 +240,7 @@ def resources_of(definition: Object) -> tuple[Resource, ...]:
             singular=names["singular"],
             schema=_schema_of(version),
             selectable_fields=tuple(
-                each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ()
+                field["jsonPath"].removeprefix(".") for field in version.get("selectableFields") or ()
             ),
         )
         for version in spec["versions"]

@@ -10,7 +10,7 @@ from kubesched_sandbox.api.stamps import seconds_of
 
 def condition_of(obj: Object, kind: str) -> Object | None:
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == kind), None)
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
 
 
 def is_true(obj: Object, kind: str) -> bool:

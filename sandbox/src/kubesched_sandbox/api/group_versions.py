@@ -20,13 +20,13 @@ def stored_group(group: Object) -> Object:
 
 def newer_workload(workload: Object) -> Object:
     """As v1beta1 shows it."""
-    templates = [_newer_spec(one) for one in workload["spec"].get("podGroupTemplates") or ()]
+    templates = [_newer_spec(template) for template in workload["spec"].get("podGroupTemplates") or ()]
     return _relabelled(workload, {**workload["spec"], "podGroupTemplates": templates}, _NEWER)
 
 
 def stored_workload(workload: Object) -> Object:
     """As it is stored."""
-    templates = [_older_spec(one) for one in workload["spec"].get("podGroupTemplates") or ()]
+    templates = [_older_spec(template) for template in workload["spec"].get("podGroupTemplates") or ()]
     return _relabelled(workload, {**workload["spec"], "podGroupTemplates": templates}, _OLDER)
 
 
@@ -57,6 +57,6 @@ def _relabelled(obj: Object, spec: Object, api_version: str) -> Object:
     metadata = obj["metadata"]
     if owners := metadata.get("ownerReferences"):
         known = (_NEWER, _OLDER)
-        owners = [{**one, "apiVersion": api_version} if one["apiVersion"] in known else one for one in owners]
+        owners = [{**owner, "apiVersion": api_version} if owner["apiVersion"] in known else owner for owner in owners]
         metadata = {**metadata, "ownerReferences": owners}
     return {**obj, "apiVersion": api_version, "metadata": metadata, "spec": spec}

@@ -83,7 +83,7 @@ def _counterpart(item: Any, old: Any, schema: Schema) -> Any:
     keys = schema.get("x-kubernetes-list-map-keys")
     if not keys or not isinstance(old, list) or not isinstance(item, dict):
         return _ABSENT
-    same = [each for each in old if isinstance(each, dict) and all(each.get(key) == item.get(key) for key in keys)]
+    same = [other for other in old if isinstance(other, dict) and all(other.get(key) == item.get(key) for key in keys)]
     return same[0] if same else _ABSENT
 
 

@@ -238,7 +238,7 @@ async def read_patch(request: web.BaseRequest) -> tuple[PatchKind, Body]:
     kind = _PATCHES.get(media)
     raw = await read(request)
     if kind is None:
-        raise unsupported_media_type([each.value for each in PatchKind])
+        raise unsupported_media_type([kind.value for kind in PatchKind])
     if kind is PatchKind.APPLY and media != _APPLY_JSON:
         return kind, Body(decode_yaml(raw, "object"), raw=raw)
     return kind, Body(decode_json(raw, "patch"), raw=raw)

@@ -119,7 +119,7 @@ class Webhooks:
             raise ValueError(f'service "{name}" not found in namespace "{namespace}"')
         if service["spec"].get("type") == "ExternalName":
             return f"{service['spec']['externalName']}:{port}"
-        known = next((each for each in service["spec"].get("ports") or () if each["port"] == port), None)
+        known = next((candidate for candidate in service["spec"].get("ports") or () if candidate["port"] == port), None)
         if known is None:
             raise ValueError(f'service "{namespace}/{name}" has no port {port}')
         for slice_ in self._api.select(ENDPOINT_SLICES, namespace, labels=f"{_SERVICE_NAME}={name}"):

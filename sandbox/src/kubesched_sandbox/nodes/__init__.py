@@ -199,9 +199,9 @@ class HollowNodes:
         if node is None or name in self._failed:
             return
         capacity, allocatable = node["status"].get("capacity") or {}, node["status"].get("allocatable") or {}
-        kept = {each: amount for each, amount in allocatable.items() if each not in resources}
-        given = {each: capacity[each] for each in sorted(resources & capacity.keys())}
-        self._beat(name, now, allocatable={**kept, **given})
+        kept = {resource: amount for resource, amount in allocatable.items() if resource not in resources}
+        offered = {resource: capacity[resource] for resource in sorted(resources & capacity.keys())}
+        self._beat(name, now, allocatable={**kept, **offered})
 
     def _beat(self, name: str, now: float, **changes: Object) -> None:
         node = self._api.get(NODES, "", name)

@@ -51,8 +51,10 @@ def running(pod: Object, address: str, now: str, *, restarts: int = 0) -> Object
     }
     if inits := pod["spec"].get("initContainers"):
         status["initContainerStatuses"] = [
-            _container(each, state, ready=True) if each.get("restartPolicy") == "Always" else _ended(each, 0, now, now)
-            for each in inits
+            _container(container, state, ready=True)
+            if container.get("restartPolicy") == "Always"
+            else _ended(container, 0, now, now)
+            for container in inits
         ]
     return status
 
@@ -96,7 +98,7 @@ def rejected(pod: Object, reason: str, message: str, now: str) -> Object:
 def _readiness(pod: Object, conditions: list[Object]) -> Object:
     """Ready, unless a gate that the pod sets itself is not open."""
     true = {condition["type"] for condition in conditions if condition.get("status") == "True"}
-    gates = [each["conditionType"] for each in pod["spec"].get("readinessGates") or ()]
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
     closed = [gate for gate in gates if gate not in true]
     if not closed:
         return {"type": "Ready", "status": "True"}
@@ -110,8 +112,8 @@ def _unready(pod: Object) -> Object:
 
 
 def _started(status: Object) -> str | None:
-    for each in status.get("containerStatuses") or ():
-        if run := (each.get("state") or {}).get("running"):
+    for container_status in status.get("containerStatuses") or ():
+        if run := (container_status.get("state") or {}).get("running"):
             return str(run["startedAt"])
     return None
 
@@ -159,10 +161,10 @@ def as_allocated(pod: Object) -> Object:
     """The pod with the requests that its node has allocated, which may not be yet what it asks for."""
     allocated = {container["name"]: status.get("allocatedResources", {}) for container, status in _resizable(pod)}
     containers = [
-        {**each, "resources": {**each.get("resources", {}), "requests": allocated[each["name"]]}}
-        if each["name"] in allocated
-        else each
-        for each in pod["spec"]["containers"]
+        {**container, "resources": {**container.get("resources", {}), "requests": allocated[container["name"]]}}
+        if container["name"] in allocated
+        else container
+        for container in pod["spec"]["containers"]
     ]
     return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
@@ -227,7 +229,7 @@ def _with_statuses(pod: Object, conditions: list[Object], change: Callable[[Obje
     status = {**pod["status"], "conditions": conditions}
     for _, kind in _KINDS:
         if kind in status:
-            status[kind] = [changed.get(each["name"], each) for each in status[kind]]
+            status[kind] = [changed.get(old["name"], old) for old in status[kind]]
     return status
 
 

@@ -165,14 +165,16 @@ class HollowPods:
         pod = self._debug(pod)
         if not is_ready(pod) and not pod["spec"].get("readinessGates"):
             self._write(pod, pod_status.ready_again(pod, self._api.stamps.now()))
-        states = [(each.get("state") or {}).get("running") for each in pod["status"].get("containerStatuses") or ()]
+        states = [(status.get("state") or {}).get("running") for status in pod["status"].get("containerStatuses") or ()]
         started = next((state["startedAt"] for state in states if state), pod["status"]["startTime"])
         self._plan_finish(pod, seconds_of(started))
 
     def _debug(self, pod: Object) -> Object:
         """Start ephemeral containers that were added to a pod that runs."""
-        known = {each["name"] for each in pod["status"].get("ephemeralContainerStatuses") or ()}
-        new = [each for each in pod["spec"].get("ephemeralContainers") or () if each["name"] not in known]
+        known = {status["name"] for status in pod["status"].get("ephemeralContainerStatuses") or ()}
+        new = [
+            container for container in pod["spec"].get("ephemeralContainers") or () if container["name"] not in known
+        ]
         if not new:
             return pod
         self._record_starts(pod, new)

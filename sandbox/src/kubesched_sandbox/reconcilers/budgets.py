@@ -97,7 +97,7 @@ class DisruptionBudgets(ObjectReconciler):
         status: Object = {
             **counts,
             "observedGeneration": generation,
-            "conditions": [{k: v for k, v in each.items() if k != "lastProbeTime"} for each in conditions],
+            "conditions": [{k: v for k, v in condition.items() if k != "lastProbeTime"} for condition in conditions],
         }
         if disrupted:
             status["disruptedPods"] = disrupted
@@ -224,4 +224,4 @@ def _concerned(hard: Object) -> list[Resource]:
     counted |= {name.rpartition("/")[2] for name in hard} & _CORE
     counted |= {"services"} if any(name.startswith("services") for name in hard) else set()
     counted |= {"persistentvolumeclaims"} if any(name.endswith("requests.storage") for name in hard) else set()
-    return [each for each in _COUNTED if each.qualified in counted or each is kinds.PODS]
+    return [resource for resource in _COUNTED if resource.qualified in counted or resource is kinds.PODS]

@@ -126,7 +126,7 @@ class DaemonSets(ObjectReconciler):
     def _update_with_surge(
         self, daemon_set: Object, updates: list[_NodeUpdate], allowed: int, revision_hash: str
     ) -> None:
-        surging = sum(bool(each.new and each.old) for each in updates)
+        surging = sum(bool(update.new and update.old) for update in updates)
         for update in updates:
             if update.old and update.new:
                 if update.new_is_available:
@@ -136,7 +136,7 @@ class DaemonSets(ObjectReconciler):
                 self._control.create(daemon_set, daemon_pod(daemon_set, update.node, revision_hash))
 
     def _update_in_place(self, daemon_set: Object, updates: list[_NodeUpdate], allowed: int) -> None:
-        unavailable = sum(not each.is_available for each in updates)
+        unavailable = sum(not update.is_available for update in updates)
         for update in updates:
             if update.old and (unavailable < allowed or not update.old_is_available):
                 unavailable += update.old_is_available

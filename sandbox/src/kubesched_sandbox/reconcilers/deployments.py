@@ -67,7 +67,7 @@ def status_of(
         status["collisionCount"] = old["collisionCount"]
     conditions = old.get("conditions") or []
     conditions = with_condition(conditions, _availability(deployment, counts["availableReplicas"]), stamp)
-    failed = next((each for each in every if condition_of(each, "ReplicaFailure")), None)
+    failed = next((replica_set for replica_set in every if condition_of(replica_set, "ReplicaFailure")), None)
     conditions = without_condition(conditions, "ReplicaFailure")
     if failed is not None:
         conditions = with_condition(conditions, condition_of(failed, "ReplicaFailure") or {}, stamp)
@@ -75,18 +75,18 @@ def status_of(
     news = _progress({**deployment, "status": {**status, "conditions": conditions}}, newest, progress, changed, now)
     if news is not None:
         conditions = with_condition(conditions, {**news, "lastUpdateTime": stamp}, stamp)
-    status["conditions"] = [_timed(each, stamp) for each in conditions]
+    status["conditions"] = [_timed(condition, stamp) for condition in conditions]
     return status
 
 
-def _timed(given: Object, stamp: str) -> Object:
-    timed = {key: value for key, value in given.items() if key != "lastProbeTime"}
-    timed.setdefault("lastUpdateTime", given.get("lastTransitionTime", stamp))
+def _timed(condition: Object, stamp: str) -> Object:
+    timed = {key: value for key, value in condition.items() if key != "lastProbeTime"}
+    timed.setdefault("lastUpdateTime", condition.get("lastTransitionTime", stamp))
     return timed
 
 
 def _sum(replica_sets: list[Object], key: str) -> int:
-    return sum((each.get("status") or {}).get(key, 0) for each in replica_sets)
+    return sum((replica_set.get("status") or {}).get(key, 0) for replica_set in replica_sets)
 
 
 def _availability(deployment: Object, available: int) -> Object:
@@ -208,8 +208,8 @@ class Deployments(ObjectReconciler):
 
     def _is_settled(self, replica_sets: tuple[Object, ...]) -> bool:
         return all(
-            (each.get("status") or {}).get("observedGeneration", 0) >= each["metadata"]["generation"]
-            for each in replica_sets
+            (replica_set.get("status") or {}).get("observedGeneration", 0) >= replica_set["metadata"]["generation"]
+            for replica_set in replica_sets
         )
 
     def _roll(self, deployment: Object, newest: Object | None, olds: list[Object], progress: RolloutProgress) -> Object:
@@ -222,18 +222,18 @@ class Deployments(ObjectReconciler):
             self._resize(deployment, newest, wanted)
             return deployment
         sizes = rollout.next_old_sizes(deployment, newest, olds)
-        for each in olds:
-            if each["metadata"]["name"] in sizes:
-                self._resize(deployment, each, sizes[each["metadata"]["name"]])
+        for replica_set in olds:
+            if replica_set["metadata"]["name"] in sizes:
+                self._resize(deployment, replica_set, sizes[replica_set["metadata"]["name"]])
         return deployment
 
     def _recreate(
         self, deployment: Object, newest: Object | None, olds: list[Object], progress: RolloutProgress
     ) -> Object:
-        busy = [each for each in olds if size(each)]
-        for each in busy:
-            self._resize(deployment, each, 0)
-        remaining = (pod for each in olds for pod in self._pods.owned_by(each))
+        busy = [replica_set for replica_set in olds if size(replica_set)]
+        for replica_set in busy:
+            self._resize(deployment, replica_set, 0)
+        remaining = (pod for replica_set in olds for pod in self._pods.owned_by(replica_set))
         if busy or any(not is_finished(pod) for pod in remaining):
             return deployment
         if newest is None:
@@ -248,12 +248,14 @@ class Deployments(ObjectReconciler):
 
     def _was_scaled(self, deployment: Object) -> bool:
         wanted = str(deployment["spec"]["replicas"])
-        active = [each for each in self._replica_sets.owned_by(deployment) if size(each)]
-        return any((each["metadata"].get("annotations") or {}).get(DESIRED, wanted) != wanted for each in active)
+        active = [replica_set for replica_set in self._replica_sets.owned_by(deployment) if size(replica_set)]
+        return any(
+            (replica_set["metadata"].get("annotations") or {}).get(DESIRED, wanted) != wanted for replica_set in active
+        )
 
     def _scale(self, deployment: Object, newest: Object | None, olds: list[Object]) -> None:
         every = [*olds, *([newest] if newest is not None else [])]
-        active = [each for each in every if size(each)]
+        active = [replica_set for replica_set in every if size(replica_set)]
         wanted: int = deployment["spec"]["replicas"]
         if len(active) <= 1:
             only = active[0] if active else newest or (max(every, key=_revision) if every else None)
@@ -261,12 +263,12 @@ class Deployments(ObjectReconciler):
                 self._resize(deployment, only, wanted)
             return
         if newest is not None and size(newest) == wanted == rollout.available(newest):
-            for each in active:
-                self._resize(deployment, each, wanted if each is newest else 0)
+            for replica_set in active:
+                self._resize(deployment, replica_set, wanted if replica_set is newest else 0)
         elif rollout.is_rolling(deployment):
             sizes = rollout.proportional_sizes(deployment, active)
-            for each in active:
-                self._resize(deployment, each, sizes.get(each["metadata"]["name"], size(each)))
+            for replica_set in active:
+                self._resize(deployment, replica_set, sizes.get(replica_set["metadata"]["name"], size(replica_set)))
 
     def _resize(self, deployment: Object, replica_set: Object, replicas: int) -> None:
         """Set the size of a ReplicaSet, and what it should know of its Deployment."""
@@ -292,8 +294,10 @@ class Deployments(ObjectReconciler):
         """The ReplicaSet of the template that is wanted, if there is one, and the others from oldest to newest."""
         every = sorted(self._replica_sets.owned_by(deployment), key=_age)
         template = deployment["spec"]["template"]
-        newest = next((each for each in every if is_same_template(each["spec"]["template"], template)), None)
-        return newest, [each for each in every if each is not newest]
+        newest = next(
+            (replica_set for replica_set in every if is_same_template(replica_set["spec"]["template"], template)), None
+        )
+        return newest, [replica_set for replica_set in every if replica_set is not newest]
 
     def _create(self, deployment: Object, olds: list[Object], replicas: int, progress: RolloutProgress) -> Object:
         revision = str(max(map(_revision, olds), default=0) + 1)
@@ -349,10 +353,16 @@ class Deployments(ObjectReconciler):
         newest, olds = self._sets(deployment)
         if limit is None or newest is None or not is_complete(deployment):
             return
-        idle = [each for each in olds if not size(each) and not (each.get("status") or {}).get("replicas")]
-        for each in sorted(idle, key=_revision)[: max(0, len(idle) - limit)]:
-            if not is_terminating(each):
-                self.api.delete(REPLICA_SETS, *key_of(each), propagation="Background", uid=each["metadata"]["uid"])
+        idle = [
+            replica_set
+            for replica_set in olds
+            if not size(replica_set) and not (replica_set.get("status") or {}).get("replicas")
+        ]
+        for replica_set in sorted(idle, key=_revision)[: max(0, len(idle) - limit)]:
+            if not is_terminating(replica_set):
+                self.api.delete(
+                    REPLICA_SETS, *key_of(replica_set), propagation="Background", uid=replica_set["metadata"]["uid"]
+                )
 
     def _report(self, deployment: Object, progress: RolloutProgress, now: float) -> float | None:
         newest, olds = self._sets(deployment)

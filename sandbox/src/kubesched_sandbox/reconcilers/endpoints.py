@@ -112,7 +112,7 @@ def _target(port: Object, pods: list[Object]) -> int | None:
     if isinstance(target, int):
         return target
     for container in pods[0]["spec"]["containers"] if pods else ():
-        for each in container.get("ports") or ():
-            if each.get("name") == target:
-                return int(each["containerPort"])
+        for port in container.get("ports") or ():
+            if port.get("name") == target:
+                return int(port["containerPort"])
     return None

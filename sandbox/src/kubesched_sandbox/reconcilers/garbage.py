@@ -118,7 +118,7 @@ class GarbageCollector(KeyedReconciler):
     # -- owners that wait ---------------------------------------------------------------------------------------------
 
     def _finish(self, uid: str, known: Known, obj: Object) -> None:
-        dependents = [each for each in self._dependents.get(uid, ()) if each in self._known]
+        dependents = [dependent for dependent in self._dependents.get(uid, ()) if dependent in self._known]
         if ORPHAN in known.finalizers:
             for dependent in dependents:
                 self._drop_owners(dependent, {uid})
@@ -126,7 +126,7 @@ class GarbageCollector(KeyedReconciler):
         elif FOREGROUND in known.finalizers:
             for dependent in dependents:
                 self.queue.add(("", dependent))
-            if not any(self._known[each].blocks(uid) for each in dependents):
+            if not any(self._known[dependent].blocks(uid) for dependent in dependents):
                 self.drop_finalizer(known.resource, obj, FOREGROUND)
 
     # -- dependents ---------------------------------------------------------------------------------------------------
@@ -161,7 +161,9 @@ class GarbageCollector(KeyedReconciler):
         obj = self.api.find(known.resource, known.namespace, known.name)
         if obj is None or obj["metadata"]["uid"] != uid:
             return
-        kept = [each for each in obj["metadata"].get("ownerReferences") or () if each["uid"] not in owners]
+        kept = [
+            reference for reference in obj["metadata"].get("ownerReferences") or () if reference["uid"] not in owners
+        ]
         self.write_metadata(known.resource, obj, ownerReferences=kept)
 
 

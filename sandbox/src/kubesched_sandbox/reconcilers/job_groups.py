@@ -27,7 +27,7 @@ def job_groups_of(api: Api, recorder: Recorder) -> JobGroups:
         newer = NEWER[0] if resource is POD_GROUPS else NEWER[1]  # in the older version nothing of them changes
         spec = api.get(newer, *key_of(obj))["spec"]
         policy = {"schedulingPolicy": {"gang": {"minCount": count}}}
-        templates = [{**each, **policy} for each in spec.get("podGroupTemplates") or ()]
+        templates = [{**template, **policy} for template in spec.get("podGroupTemplates") or ()]
         api.patch(newer, *key_of(obj), {"spec": {"podGroupTemplates": templates} if templates else policy})
 
     return JobGroups(

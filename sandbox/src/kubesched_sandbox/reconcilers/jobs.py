@@ -224,7 +224,7 @@ class Jobs(KeyedReconciler):
         seconds = job["spec"].get("ttlSecondsAfterFinished")
         if seconds is None or is_terminating(job):
             return None
-        ended = max(seconds_of(each["lastTransitionTime"]) for each in job["status"]["conditions"])
+        ended = max(seconds_of(condition["lastTransitionTime"]) for condition in job["status"]["conditions"])
         if ended + seconds > now:
             return float(ended + seconds)
         self.api.delete(JOBS, *key_of(job), propagation="Foreground", uid=job["metadata"]["uid"])
@@ -266,8 +266,8 @@ def _restarts(pod: Object) -> int:
 def _ended(pod: Object) -> float:
     times = [
         state["finishedAt"]
-        for each in pod["status"].get("containerStatuses") or ()
-        if (state := (each.get("state") or {}).get("terminated")) and state.get("finishedAt")
+        for status in pod["status"].get("containerStatuses") or ()
+        if (state := (status.get("state") or {}).get("terminated")) and state.get("finishedAt")
     ]
     return seconds_of(max(times, default=pod["metadata"]["creationTimestamp"]))
 

@@ -87,7 +87,7 @@ class NodeLifecycle(ObjectReconciler):
             heartbeat = (known or {}).get("lastHeartbeatTime", node["metadata"]["creationTimestamp"])
             unknown = {"type": kind, "status": "Unknown", **cause, "lastHeartbeatTime": heartbeat}
             conditions = with_condition(conditions, unknown, stamp)
-        conditions = [{k: v for k, v in each.items() if k != "lastProbeTime"} for each in conditions]
+        conditions = [{k: v for k, v in condition.items() if k != "lastProbeTime"} for condition in conditions]
         if conditions != status.get("conditions"):
             name = node["metadata"]["name"]
             self._recorder.normal(NODES, node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
@@ -201,11 +201,13 @@ class TaintEviction(KeyedReconciler):
 def leaves_at(pod: Object, node: Object, since: float) -> float | None:
     """When a pod has to leave its node: at `since` or later, or (None) never. `since` is for taints without a time."""
     given = pod["spec"].get("tolerations") or []
-    tolerations = [(msgspec.convert(each, Toleration), each.get("tolerationSeconds")) for each in given]
+    tolerations = [
+        (msgspec.convert(toleration, Toleration), toleration.get("tolerationSeconds")) for toleration in given
+    ]
     until: float | None = None
     for taint in _lasting(node):
         read = msgspec.convert(taint, Taint)
-        patience = [seconds for each, seconds in tolerations if tolerates(each, read)]
+        patience = [seconds for toleration, seconds in tolerations if tolerates(toleration, read)]
         if not patience:
             return since
         limits = [seconds for seconds in patience if seconds is not None]

@@ -145,7 +145,7 @@ class Revisions:
         data = revision_data(owner)
         known = sorted(self._owned.claim(self._resource, owner, owner["spec"]["selector"]), key=number_of)
         latest = number_of(known[-1]) if known else 0
-        same = next((each for each in known if each.get("data") == data), None)
+        same = next((revision for revision in known if revision.get("data") == data), None)
         if same is not None:
             if number_of(same) == latest:
                 return same
@@ -165,10 +165,10 @@ class Revisions:
     def forget(self, owner: Object, in_use: set[str]) -> None:
         """Drop revisions beyond the limit, oldest first, but for those that pods still have."""
         limit = owner["spec"].get("revisionHistoryLimit")
-        idle = [each for each in self._owned.owned_by(owner) if each["metadata"]["name"] not in in_use]
+        idle = [revision for revision in self._owned.owned_by(owner) if revision["metadata"]["name"] not in in_use]
         excess = len(idle) - (10 if limit is None else limit)
-        for each in sorted(idle, key=number_of)[: max(0, excess)]:
-            self._api.delete(CONTROLLER_REVISIONS, *key_of(each), uid=each["metadata"]["uid"])
+        for revision in sorted(idle, key=number_of)[: max(0, excess)]:
+            self._api.delete(CONTROLLER_REVISIONS, *key_of(revision), uid=revision["metadata"]["uid"])
 
     def _create(self, owner: Object, data: Object, number: int) -> Object:
         metadata = owner["metadata"]

@@ -185,7 +185,7 @@ class KeyedReconciler(ABC):
         return self.api.update(resource, *key_of(obj), changed, manager=MANAGER)
 
     def drop_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
-        others = [each for each in obj["metadata"].get("finalizers") or () if each != finalizer]
+        others = [other for other in obj["metadata"].get("finalizers") or () if other != finalizer]
         return self.write_metadata(resource, obj, finalizers=others)
 
     def _attempt(self, key: Key, now: float) -> None:

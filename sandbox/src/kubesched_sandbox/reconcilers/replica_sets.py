@@ -81,9 +81,9 @@ class ReplicaSets(ObjectReconciler):
     def _offer(self, orphan: Object) -> None:
         """Queue the owners that may adopt the pod."""
         labels = orphan["metadata"].get("labels")
-        for each in self.api.select(self.resource, orphan["metadata"]["namespace"]) if labels else ():
-            if matches(self._selector(each), labels):
-                self.queue.add(key_of(each))
+        for replica_set in self.api.select(self.resource, orphan["metadata"]["namespace"]) if labels else ():
+            if matches(self._selector(replica_set), labels):
+                self.queue.add(key_of(replica_set))
 
     def _selector(self, replica_set: Object) -> Object:
         selector: Object = replica_set["spec"].get("selector") or {}
@@ -154,7 +154,7 @@ def in_order_of_deletion(pods: list[Object]) -> list[Object]:
 
     def rank(pod: Object) -> tuple[object, ...]:
         metadata, status, node = pod["metadata"], pod.get("status") or {}, pod["spec"].get("nodeName")
-        restarts = max((each.get("restartCount", 0) for each in status.get("containerStatuses") or ()), default=0)
+        restarts = max((entry.get("restartCount", 0) for entry in status.get("containerStatuses") or ()), default=0)
         return (
             bool(node),
             _PHASES.get(status.get("phase") or "", 1),

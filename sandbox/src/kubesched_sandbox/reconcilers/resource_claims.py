@@ -60,7 +60,7 @@ class ResourceClaims(KeyedReconciler):
         if pod is None or is_finished(pod) or is_terminating(pod):
             return
         status = pod.get("status") or {}
-        known = {each["name"]: each for each in status.get("resourceClaimStatuses") or ()}
+        known = {entry["name"]: entry for entry in status.get("resourceClaimStatuses") or ()}
         wanted = dict(known)
         for entry in pod["spec"].get("resourceClaims") or ():
             if entry.get("resourceClaimTemplateName") and entry["name"] not in known:
@@ -93,7 +93,7 @@ class ResourceClaims(KeyedReconciler):
             return
         status = dict(claim.get("status") or {})
         reserved = status.get("reservedFor") or []
-        users = [each for each in reserved if self._is_using(namespace, each)]
+        users = [user for user in reserved if self._is_using(namespace, user)]
         of_pod = any(owner["kind"] == PODS.kind for owner in claim["metadata"].get("ownerReferences") or ())
         if not users and status.get("allocation") and (is_terminating(claim) or reserved):
             status.pop("allocation", None)

@@ -305,7 +305,7 @@ class EphemeralVolumes(KeyedReconciler):
         self._recorder = Recorder(api, "ephemeral_volume")
 
     def observe(self, event: ApiEvent) -> None:
-        if event.type == "ADDED" and any("ephemeral" in each for each in event.object["spec"].get("volumes") or ()):
+        if event.type == "ADDED" and any("ephemeral" in volume for volume in event.object["spec"].get("volumes") or ()):
             self.queue.add(key_of(event.object))
 
     def sync(self, key: Key, now: float) -> float | None:

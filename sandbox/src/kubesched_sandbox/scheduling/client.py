@@ -96,7 +96,7 @@ class ApiClient(ClusterClient):
         found = (
             self._api.catalog.lookup(group, version, plural)
             if rest
-            else next((each for each in self._api.catalog.all() if each.kind == kind), None)
+            else next((resource for resource in self._api.catalog.all() if resource.kind == kind), None)
         )
         if found is None:
             raise ClientError(NOT_FOUND, f"there is no resource for {kind} in the API")

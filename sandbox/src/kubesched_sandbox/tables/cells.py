@@ -88,7 +88,7 @@ _OLD_ROLE = "kubernetes.io/role"
 
 
 def node_status(node: Object, _: datetime) -> str:
-    ready = [one for one in each(node, "status", "conditions") if one.get("type") == "Ready"]
+    ready = [condition for condition in each(node, "status", "conditions") if condition.get("type") == "Ready"]
     states = [("Ready" if ready[-1].get("status") == "True" else "NotReady") if ready else "Unknown"]
     if value_at(node, "spec", "unschedulable") is True:
         states.append("SchedulingDisabled")
@@ -114,7 +114,7 @@ def external_address(node: Object, _: datetime) -> str:
 
 
 def _address(node: Object, kind: str) -> str:
-    found = (word(one, "address") for one in each(node, "status", "addresses") if one.get("type") == kind)
+    found = (word(address, "address") for address in each(node, "status", "addresses") if address.get("type") == kind)
     return next(found, NONE)
 
 
@@ -167,7 +167,7 @@ def job_duration(job: Object, now: datetime) -> str:
 
 
 def controller(obj: Object, _: datetime) -> str:
-    owners = (one for one in each(obj, "metadata", "ownerReferences") if one.get("controller") is True)
+    owners = (owner for owner in each(obj, "metadata", "ownerReferences") if owner.get("controller") is True)
     owner = next(owners, None)
     if owner is None:
         return NONE
@@ -276,7 +276,7 @@ def address_parent(address: Object, _: datetime) -> str:
 def endpoint_addresses(endpoints: Object, _: datetime) -> str:
     found = []
     for subset in each(endpoints, "subsets"):
-        hosts = [word(one, "ip") for one in each(subset, "addresses")]
+        hosts = [word(address, "ip") for address in each(subset, "addresses")]
         ports = [f":{count(port, 'port')}" for port in each(subset, "ports")] or [""]
         found += [f"{host}{port}" for port in ports for host in hosts]
     return _some(found)
@@ -287,7 +287,7 @@ def slice_ports(endpoint_slice: Object, _: datetime) -> str:
 
 
 def slice_addresses(endpoint_slice: Object, _: datetime) -> str:
-    return _some([listed(one, "addresses") for one in each(endpoint_slice, "endpoints")], UNSET)
+    return _some([listed(endpoint, "addresses") for endpoint in each(endpoint_slice, "endpoints")], UNSET)
 
 
 # -- quotas, roles, certificates, extensions --------------------------------------------------------------------------
@@ -309,8 +309,10 @@ def _shares(quota: Object, belongs: Callable[[str], bool]) -> str:
 
 def _subjects(kind: str) -> Callable[[Object, datetime], str]:
     def cell(binding: Object, _: datetime) -> str:
-        found = [one for one in each(binding, "subjects") if one.get("kind") == kind]
-        return ", ".join("/".join(filter(None, (word(one, "namespace"), word(one, "name")))) for one in found)
+        found = [subject for subject in each(binding, "subjects") if subject.get("kind") == kind]
+        return ", ".join(
+            "/".join(filter(None, (word(subject, "namespace"), word(subject, "name")))) for subject in found
+        )
 
     return cell
 

@@ -65,7 +65,7 @@ def listed(obj: Any, *path: str) -> str:
 def is_true(obj: Object, condition: str) -> bool:
     """Whether the object has a condition of this type that holds."""
     conditions = each(obj, "status", "conditions")
-    return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
+    return any(state.get("type") == condition and state.get("status") == "True" for state in conditions)
 
 
 def labels(found: Any) -> str:
@@ -79,10 +79,10 @@ def selector(found: Any) -> str:
     """A label selector as kubectl writes it; nothing for an empty one."""
     wanted = value_at(found, "matchLabels")
     terms = [(str(key), f"{key}={value}") for key, value in wanted.items()] if isinstance(wanted, dict) else []
-    for one in each(found, "matchExpressions"):
-        key, values = word(one, "key"), listed(one, "values")
+    for expression in each(found, "matchExpressions"):
+        key, values = word(expression, "key"), listed(expression, "values")
         written = {"Exists": key, "DoesNotExist": f"!{key}", "In": f"{key} in ({values})"}
-        terms.append((key, written.get(word(one, "operator"), f"{key} notin ({values})")))
+        terms.append((key, written.get(word(expression, "operator"), f"{key} notin ({values})")))
     return ",".join(text for _, text in sorted(terms))
 
 
@@ -101,11 +101,11 @@ def access_modes(modes: Any) -> str:
 
 def addresses(balanced: Any) -> str:
     """Addresses of load balancers."""
-    return ",".join(filter(None, (word(one, "ip") or word(one, "hostname") for one in each(balanced))))
+    return ",".join(filter(None, (word(address, "ip") or word(address, "hostname") for address in each(balanced))))
 
 
 def _of_each(key: str) -> Callable[[Any], str]:
-    return lambda found: ",".join(word(one, key) for one in each(found))
+    return lambda found: ",".join(word(item, key) for item in each(found))
 
 
 def _plain(show: Callable[[Any], Any]) -> Shape:
@@ -252,7 +252,7 @@ def _follow(item: Any, step: Step) -> Iterable[Any]:
         case ("all",) if isinstance(item, list | dict):
             return item.values() if isinstance(item, dict) else item
         case ("where", key, wanted) if isinstance(item, list):
-            return [each for each in item if [str(value) for value in values_at(each, f".{key}")] == [wanted]]
+            return [element for element in item if [str(value) for value in values_at(element, f".{key}")] == [wanted]]
     return []
 
 
@@ -271,7 +271,7 @@ def _cell(kind: str, path: str) -> Cell:
                 return value if isinstance(value, int | float) and not isinstance(value, bool) else None
             case "boolean":
                 return value if isinstance(value, bool) else None
-        return ",".join(_written(each) for each in found)
+        return ",".join(_written(value) for value in found)
 
     return cell
 

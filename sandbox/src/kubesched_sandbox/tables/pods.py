@@ -15,7 +15,7 @@ _LOST = "NodeLost"
 def _sidecars(pod: Object) -> set[str]:
     """Init containers that keep running beside the main ones."""
     inits = each(pod, "spec", "initContainers")
-    return {word(one, "name") for one in inits if one.get("restartPolicy") == "Always"}
+    return {word(container, "name") for container in inits if container.get("restartPolicy") == "Always"}
 
 
 def _is_up(status: Object, sidecars: set[str]) -> bool:
@@ -25,10 +25,12 @@ def _is_up(status: Object, sidecars: set[str]) -> bool:
 def pod_ready(pod: Object, _: datetime) -> str:
     sidecars = _sidecars(pod)
     inits = each(pod, "status", "initContainerStatuses")
-    ready = sum(_is_up(one, sidecars) and one.get("ready") is True for one in inits)
+    ready = sum(_is_up(status, sidecars) and status.get("ready") is True for status in inits)
     if _begun(pod):
         mains = each(pod, "status", "containerStatuses")
-        ready += sum(one.get("ready") is True and value_at(one, "state", "running") is not None for one in mains)
+        ready += sum(
+            status.get("ready") is True and value_at(status, "state", "running") is not None for status in mains
+        )
     return f"{ready}/{len(each(pod, 'spec', 'containers')) + len(sidecars)}"
 
 
@@ -72,7 +74,8 @@ def pod_status(pod: Object, _: datetime) -> str:
             return "Terminating"
     reason = word(pod, "status", "reason") or phase
     if any(
-        one.get("type") == "PodScheduled" and one.get("reason") == _GATED for one in each(pod, "status", "conditions")
+        condition.get("type") == "PodScheduled" and condition.get("reason") == _GATED
+        for condition in each(pod, "status", "conditions")
     ):
         reason = _GATED
     reason = _initializing(pod) or reason
@@ -103,10 +106,10 @@ def pod_restarts(pod: Object, now: datetime) -> str:
     inits = each(pod, "status", "initContainerStatuses")
     if _begun(pod):
         sidecars = _sidecars(pod)
-        inits = [one for one in inits if word(one, "name") in sidecars]
+        inits = [status for status in inits if word(status, "name") in sidecars]
         inits += each(pod, "status", "containerStatuses")
-    restarts = sum(count(one, "restartCount") for one in inits)
-    ends = [moment(value_at(one, "lastState", "terminated", "finishedAt")) for one in inits]
+    restarts = sum(count(status, "restartCount") for status in inits)
+    ends = [moment(value_at(status, "lastState", "terminated", "finishedAt")) for status in inits]
     known = [end for end in ends if end is not None]
     if not restarts or not known:
         return str(restarts)
@@ -114,7 +117,7 @@ def pod_restarts(pod: Object, now: datetime) -> str:
 
 
 def pod_address(pod: Object, _: datetime) -> str:
-    addresses = [word(one, "ip") for one in each(pod, "status", "podIPs")]
+    addresses = [word(address, "ip") for address in each(pod, "status", "podIPs")]
     return next(filter(None, addresses), "") or word(pod, "status", "podIP", otherwise=NONE)
 
 
@@ -129,7 +132,7 @@ def group_policy(group: Object, _: datetime) -> str:
 
 
 def group_status(group: Object, _: datetime) -> str:
-    conditions = {word(one, "type"): one for one in each(group, "status", "conditions")}
+    conditions = {word(condition, "type"): condition for condition in each(group, "status", "conditions")}
     if "DisruptionTarget" in conditions:
         return word(conditions["DisruptionTarget"], "reason")
     for name in ("PodGroupScheduled", "PodGroupInitiallyScheduled"):
