@@ -359,3 +359,16 @@ def test_type_is_larger_where_there_is_room_for_it(driver: WebDriver, small: Pag
         sizes.append(page.js("parseFloat(getComputedStyle(document.body).fontSize)"))
         assert page.overflow() == 0
     assert sizes == [13, 16]
+
+
+@pytest.mark.parametrize("width", [2560, 1440, 1100, 800, 390])
+def test_what_a_search_finds_is_within_the_window(driver: WebDriver, small: PageServer, width: int) -> None:
+    look(driver, width, 900)
+    page = Page(driver, small)
+    page.type_into(".search input", "node")
+    page.shows("node-1", "#found")
+    left, right = page.js(
+        "(box => [box.left, box.right - innerWidth])(document.querySelector('#found').getBoundingClientRect())"
+    )
+    assert left >= 0
+    assert right <= 0
