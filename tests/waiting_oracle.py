@@ -106,6 +106,9 @@ PARITY_GAPS: dict[str, Gap] = {
     "InterPodAffinity: a node is added, and the pod has no affinity of its own": (
         lambda queued: queued.rejectors == {"InterPodAffinity"} and queued.pod.spec.affinity is None
     ),
+    "DefaultPreemption: a victim changes while the preemptor is held back, and is no help when it leaves": (
+        lambda queued: queued.gating_plugin == "DefaultPreemption"
+    ),
 }
 """Gaps of kube-scheduler v1.36, to which recordings hold PARITY mode. There are more, which `ClusterSteps` leave out:
 

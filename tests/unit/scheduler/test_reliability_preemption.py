@@ -10,6 +10,7 @@ from tests.unit.scheduler.memory_cluster import Refusal, Running
 from tests.unit.scheduler.world import World, names, pop_pod
 
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.api.well_known import HOSTNAME
 from kubesched.framework.client import ClientError
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Attempt
@@ -124,6 +125,21 @@ def test_preemptor_waits_for_the_others_when_the_last_victim_left_by_itself() ->
     assert names(world.queue.unschedulable()) == ["vip"]
     world.lose(make_pod("a"))
     assert is_bound_soon(world, "vip")
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_preemptor_is_tried_again_when_its_victim_changed_while_it_was_held_back(batched: bool) -> None:
+    """The departure of a pod that it does not avoid any longer is no help. kube-scheduler overlooks that."""
+    avoided = make_pod("avoided").label(app="web").on("node")
+    vip = make_pod("vip").pod_anti_affinity(HOSTNAME, app="web").priority(10)
+    world = World(make_node("node"), avoided, vip, batched=batched)
+    world.cluster.graceful = True
+    writing = Running(world.scheduler.finish(world.decided()))
+    writing.go_on()
+    world.see(avoided.label(app="db"))
+    writing.to_the_end()
+    world.cluster.tell(world.scheduler)
+    assert is_bound_soon(world, "vip") is batched
 
 
 def test_victims_go_although_a_promise_could_not_be_taken_back() -> None:

@@ -111,13 +111,23 @@ class Eviction:
         finally:
             self.evicting.end(self._key())
             is_waiting = self.context.handle.open_gate(self.preemptor, self.plugin)
-            # The watch showed that a pod had left by itself while the preemptor was held back. The departure of others
-            # is yet to come, or was shown then too.
-            is_stuck = left_by_itself and is_waiting and not any(self.state.placed(victim) for victim in others)
+            is_stuck = is_waiting and self._is_stuck(others, left_by_itself)
             if failed or is_stuck:
                 self.context.handle.activate(self.preemptor)
         if not_cleared:
             raise not_cleared[0]
+
+    def _is_stuck(self, others: Sequence[Pod], last_left_by_itself: bool) -> bool:
+        """Whether no departure is to come that wakes the preemptor, which was held back when the watch showed others.
+
+        A victim that is not any longer what was chosen may be no help when it leaves: its change was, and the preemptor
+        was held back then as well. kube-scheduler overlooks that.
+        """
+        if self.context.handle.mode is SchedulerMode.PARITY:
+            return last_left_by_itself and not any(self.state.placed(victim) for victim in others)
+        now = [placed.pod for victim in self.victims if (placed := self.state.placed(victim)) is not None]
+        chosen = {victim.identity: victim for victim in self.victims}
+        return not now or any(_differs(pod, chosen[pod.identity]) for pod in now)
 
     async def _wait_until_leaving(self, victim: Pod) -> None:
         """Wait until the watch shows the victim leaving: before, the cache has it, and an attempt would fail."""
@@ -211,3 +221,7 @@ class GroupEviction(Eviction):
 
     def _kind_and_uid(self) -> tuple[str, str]:
         return "podgroup", self.group.metadata.uid
+
+
+def _differs(pod: Pod, chosen: Pod) -> bool:
+    return pod.metadata.labels != chosen.metadata.labels or pod.spec != chosen.spec
