@@ -29,7 +29,7 @@ MOST_PODS = 20
 """Pods that one look tries; the next look goes on with others."""
 SECOND_LOOK_AFTER = 5.0
 """Seconds in which an event that is on its way, such as the end of an attempt that is being undone, has arrived."""
-_EVENTS_KEPT = 500
+_CHANGES_KEPT = 500
 _EVENTS_LOGGED = 20
 _FIRST_TURN = 1e-9
 """Seconds, so that a decision that takes long is given up at the end of its turn."""
@@ -37,12 +37,13 @@ _FIRST_TURN = 1e-9
 log = Log(__name__)
 
 
-class PastEvent(NamedTuple):
-    """An event that was handled, and its object."""
+class PastChange(NamedTuple):
+    """A change that was handled, as far as a report needs it: a change itself would keep its objects alive."""
 
     at: float
-    label: str
-    obj: str
+    events: Sequence[ClusterEvent]
+    kind: type[KubeObject]
+    key: str
 
 
 class LostWakeups(SchedulerListener):
@@ -53,13 +54,14 @@ class LostWakeups(SchedulerListener):
         self._scheduler = scheduler
         self._lost = registry.family("kubesched_lost_wakeups_total")
         self._clock = clock
-        self._past: deque[PastEvent] = deque(maxlen=_EVENTS_KEPT)
+        self._past: deque[PastChange] = deque(maxlen=_CHANGES_KEPT)
         self._looked_at = 0
         scheduler.listeners.append(self)
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
-        now, obj = self._clock(), change.obj
-        self._past += [PastEvent(now, event.label, f"{type(obj).__name__} {obj.key}") for event in events]
+        if events:
+            obj = change.obj
+            self._past.append(PastChange(self._clock(), events, type(obj), obj.key))
 
     async def look(self) -> None:
         """Pods that fit, and still wait for an event a few seconds later and fit, are woken."""
@@ -102,7 +104,12 @@ class LostWakeups(SchedulerListener):
         plugins = sorted(queued.rejectors)
         for plugin in plugins:
             self._lost.child(plugin).inc()
-        events = [f"{past.label} {past.obj}" for past in self._past if past.at >= queued.timestamp]
+        events = [
+            f"{event.label} {past.kind.__name__} {past.key}"
+            for past in self._past
+            if past.at >= queued.timestamp
+            for event in past.events
+        ]
         log.error("A pod waited though it fits, and no event had woken it: please report this",
                   pod=queued.key, rejectedBy=plugins, attempts=queued.attempts,
                   waitedSeconds=round(self._clock() - queued.timestamp), events=events[-_EVENTS_LOGGED:],

@@ -294,7 +294,7 @@ class Reflector(Generic[T]):
         """Pass the changes on, and count those that the watch missed; deletions have no version to tell it by."""
         reached = self._version_number
         for change in changes:
-            if change.new is not None and 0 < self._codec.identity(change.new).version <= reached:
+            if reached and change.new is not None and 0 < self._codec.identity(change.new).version <= reached:
                 self.missed += 1
             yield change
 

@@ -91,12 +91,11 @@ class Scheduler:
 
     def handle(self, change: Change[KubeObject]) -> None:
         """Bring cache and queue up to date with a change of the cluster: the only way to do so."""
-        self.listeners.handling(change)
-        before = self.listeners.stopwatch() if self.listeners else 0.0
+        listeners = self.listeners
+        listeners.handling(change)
+        before = listeners.stopwatch()
         events = self._event_handlers.handle(change)
-        if self.listeners:
-            seconds = self.listeners.stopwatch() - before
-            self.listeners.handled(change, events, seconds)
+        listeners.handled(change, events, listeners.stopwatch() - before)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 

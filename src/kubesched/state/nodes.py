@@ -178,12 +178,10 @@ class NodeTable(ResourceColumns):
         self.label_keys_version += not new.keys() <= uses.keys()
         for key in new:
             uses[key] = uses.get(key, 0) + 1
+        for key in self.labels.keys() & (old.keys() | new.keys()):
+            self.labels[key].set(row, new.get(key))
         for key in old:
             uses[key] -= 1
-        for key in {**old, **new}:
-            column = self.labels.get(key)
-            if column is not None:
-                column.set(row, new.get(key))
             if not uses[key]:
                 del uses[key]
                 self.labels.pop(key, None)

@@ -34,10 +34,10 @@ class InFlight:
     def begin(self, pod: QueuedPod) -> None:
         self._marks[pod.identity] = self._append(pod)
 
-    def record(self, event: InFlightEvent) -> None:
+    def record(self, event: ClusterEvent, change: Change[Any]) -> None:
         """Keep an event as long as a pod is in flight that was popped before it."""
         if self._marks:
-            self._append(event)
+            self._append(InFlightEvent(event, change))
 
     def since(self, identity: str) -> list[InFlightEvent]:
         """The events since the pod was popped."""

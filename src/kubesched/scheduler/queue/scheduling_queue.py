@@ -36,7 +36,7 @@ from kubesched.scheduler.groups.queued_group import QueuedEntity
 from kubesched.scheduler.listener import Listeners
 from kubesched.scheduler.queue.gates import Gates, Recheck
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
-from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
+from kubesched.scheduler.queue.in_flight import InFlight
 from kubesched.scheduler.queue.ordered_queues import DedupedQueue, OrderedQueue
 from kubesched.scheduler.queue.pending_classes import PendingClassIndex
 from kubesched.scheduler.queue.places import QueuePlaces
@@ -112,7 +112,7 @@ class SchedulingQueue(QueuePlaces):
         change, events = Change(old, new), pod_events(old, new, self._state.features)
         if new.identity in self._in_flight:
             for event in events:
-                self._in_flight.record(InFlightEvent(event, change))
+                self._in_flight.record(event, change)
             return
         for place in self._woken:
             if (queued := _pod(place.get(new.key))) is not None:
@@ -228,7 +228,7 @@ class SchedulingQueue(QueuePlaces):
             waiting.was_unschedulable = False
             self._to_active(waiting, FORCED.label, gates_passed=self._may_cut_backoff_short)
         elif pod.identity in self._in_flight:
-            self._in_flight.record(InFlightEvent(FORCED, Change(new=pod)))
+            self._in_flight.record(FORCED, Change(new=pod))
 
     def open_gate(self, pod: Pod, plugin: str) -> bool:
         """Events may wake the pod again, since the plugin holds it back no more. Whether the pod waits for one.
@@ -259,7 +259,7 @@ class SchedulingQueue(QueuePlaces):
             for entities in (others, changed):  # one hint for the whole class, and one for a pod that changed itself
                 if entities and (strategy := self._hints.strategy(next(iter(entities.values())), event, change)):
                     self._requeue_all(entities, event, strategy, recheck)
-        self._in_flight.record(InFlightEvent(event, change))
+        self._in_flight.record(event, change)
 
     def flush_backoff(self) -> None:
         """Pods whose backoff is over become active."""
@@ -283,7 +283,7 @@ class SchedulingQueue(QueuePlaces):
             entity.was_unschedulable = False  # to be tried even if its class is known to be unschedulable
         if late:
             self._requeue_all(late, WAITED_TOO_LONG, QueueingStrategy.AFTER_BACKOFF)
-            self._in_flight.record(InFlightEvent(WAITED_TOO_LONG, Change()))
+            self._in_flight.record(WAITED_TOO_LONG, Change())
 
     def backoff_until(self, queued: QueuedPod) -> float:
         """The moment until which the pod must wait; 0 if it need not."""
