@@ -65,11 +65,14 @@ def test_preemptor_is_tried_again_at_once_when_an_eviction_fails(victims: tuple[
     assert names(world.queue.active()) == ["vip"]
 
 
-def test_victim_that_is_gone_already_counts_as_evicted() -> None:
+@pytest.mark.parametrize("reason", ["NotFound", "Conflict"])
+def test_victim_that_is_gone_already_counts_as_evicted(reason: str) -> None:
+    """A conflict says that another pod has its name. Trying again before the watch shows that would end the same."""
     world, attempt = preempting("a", "b")
-    world.cluster.evict_refusals.append(Refusal("NotFound"))
-    world.finish(attempt)
+    world.cluster.evict_refusals.append(Refusal(reason))
+    world.finish(attempt, tell=False)
     assert len(world.cluster.evicted) == 1
+    assert world.queue.active() == []
 
 
 @pytest.mark.parametrize("victims", [("a", "b"), ("a", "b", "c", "d")])

@@ -179,8 +179,8 @@ class Eviction:
         try:
             await self.context.client.evict(victim, condition)
         except ClientError as failure:
-            if failure.is_not_found:
-                return  # gone already, which is all that was wanted
+            if failure.is_not_found or failure.is_conflict:
+                return  # gone already, and maybe another pod has its name
             raise
         self._record(victim, note)
 
