@@ -22,8 +22,9 @@ from tests.waiting_world import Doorkeeper, Way, world_of
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.scheduler.attempt.attempt import Asking, Paused
+from kubesched.scheduler.attempt.attempt import Asking, Attempt, Paused
 from kubesched.scheduler.groups.group_attempt import EntityAttempt
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -31,6 +32,8 @@ Step = tuple[Any, ...]
 
 _SETTLES_WITHIN = 45
 """Seconds, more than any backoff."""
+_DECISIONS_AT_ONCE = 500
+"""More than a history has reasons for, at one moment."""
 _LAG = 0.01
 """Seconds after which a watch shows what happened, if nothing else is said."""
 
@@ -305,6 +308,19 @@ class LoopWorld(GroupWorld):
         """Time passes by itself."""
 
 
+class Patience(SchedulerListener):
+    """Ends a history in which pods are tried again and again while no time passes."""
+
+    def __init__(self) -> None:
+        self._now, self._decisions = 0.0, 0
+
+    def decided(self, attempt: Attempt) -> None:
+        if virtual_time.now() > self._now:
+            self._now, self._decisions = virtual_time.now(), 0
+        self._decisions += 1
+        assert self._decisions < _DECISIONS_AT_ONCE, f"{attempt.queued.key} is tried again and again"
+
+
 async def _run_on_loop(history: Sequence[Step], mixture: str, way: Way) -> GroupWorld | None:
     """The world at the end; None if it does not come to rest."""
     world = world_of(mixture, way, LoopWorld)
@@ -316,6 +332,7 @@ async def _run_on_loop(history: Sequence[Step], mixture: str, way: Way) -> Group
     verbs["graceful"] = lambda i, a, b: setattr(cluster, "graceful", bool(i % 2))
     verbs["slow watch"] = cluster.slow_down
     pauses = {"try": (0.0, 0.02, 0.3), "decide": (0.0,), "finish": (0.015,), "wait": (0.5, 1, 3, 12)}
+    world.scheduler.listeners.append(Patience())
     loop = SchedulingLoop(world.scheduler)
     running = asyncio.create_task(loop.run())
     for verb, i, a, b in history:
