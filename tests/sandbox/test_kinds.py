@@ -31,7 +31,7 @@ spec:
 
 def test_containers_that_say_nothing_get_the_defaults_of_a_limit_range(sandbox: Sandbox, team: str) -> None:
     sandbox.kubectl("-n", team, "run", "modest", "--image=nginx")
-    found = sandbox.kubectl("-n", team, "get", "pod", "modest", "-o", "jsonpath={..resources}")
+    found = sandbox.kubectl("-n", team, "get", "pod", "modest", "-o", "jsonpath={.spec..resources}")
     assert found == '{"limits":{"cpu":"500m","memory":"512Mi"},"requests":{"cpu":"250m","memory":"256Mi"}}'
     sandbox.kubectl("-n", team, "delete", "pod", "modest", "--now")
 

@@ -131,7 +131,7 @@ class WorkQueue:
     def failed(self, key: Key, now: float) -> None:
         """Try the key again later, each time after a longer wait."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        self.add_at(key, now + min(_FIRST_RETRY * 2 ** (failures - 1), _LAST_RETRY))
+        self.add_at(key, now + min(_FIRST_RETRY * 2 ** min(failures - 1, 62), _LAST_RETRY))
 
     def next_due(self, now: float) -> float | None:
         """When there will be something to take; None if nothing waits."""

@@ -30,6 +30,7 @@ from kubesched_sandbox.api import Api, ApiEvent
 from kubesched_sandbox.api.conditions import (
     available_at,
     condition,
+    condition_of,
     is_active,
     is_available,
     is_finished,
@@ -127,10 +128,13 @@ class ReplicaSets(ObjectReconciler):
         active = [pod for pod in self._pods.owned_by(replica_set) if is_active(pod)]
         labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
         times = [available_at(pod, spec.get("minReadySeconds") or 0) for pod in active]
-        conditions = without_condition(old.get("conditions") or [], "ReplicaFailure")
-        if failure is not None:
+        conditions = old.get("conditions") or []
+        if failure is None:
+            conditions = without_condition(conditions, "ReplicaFailure")
+        elif condition_of(replica_set, "ReplicaFailure") is None:
+            # The first message stays: others name other pods, and each write would be a reason to try again at once.
             failed = condition("ReplicaFailure", "True", "FailedCreate", failure.message)
-            conditions = with_condition(old.get("conditions") or [], failed, self.api.stamps.now())
+            conditions = with_condition(conditions, failed, self.api.stamps.now())
         status = {
             "replicas": len(active),
             "fullyLabeledReplicas": sum(

@@ -10,6 +10,7 @@ from kubesched.api.kinds import (
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_QUOTAS,
     STATEFUL_SETS,
     Object,
 )
@@ -36,6 +37,17 @@ def test_replica_set_replaces_pods_that_are_deleted_or_have_failed() -> None:
     cluster.run(10)
     assert len(cluster.running()) == 3
     assert first["metadata"]["name"] not in names(cluster.pods())
+
+
+def test_replica_set_whose_pods_are_refused_tries_again_after_a_longer_wait_each_time() -> None:
+    """Each refusal names another pod: were it written each time, the write would be a reason to try again at once."""
+    cluster = LivingSandbox()
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    cluster.create(RESOURCE_QUOTAS, quota)
+    cluster.create(REPLICA_SETS, workload(replicas=1))
+    cluster.run(60)
+    assert 1 < len(cluster.messages("web")) < 20
+    assert cluster.pods() == []
 
 
 def test_replica_set_tells_of_the_pods_it_creates_and_deletes() -> None:
