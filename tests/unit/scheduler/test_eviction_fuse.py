@@ -119,3 +119,15 @@ def test_group_and_single_pod_do_not_evict_each_other_without_end() -> None:
         world.pass_seconds(20)
         world.try_all()
     assert 0 < len(world.cluster.evicted) <= 2 * MOST_IN_VAIN + 2
+
+
+def test_evictions_that_are_denied_end() -> None:
+    """By a webhook, for one. The preemptor is tried again at once each time, as in kube-scheduler."""
+    world, counted = world_of(NODE, make_pod("high").requests(cpu="1").priority(10), low(0))
+    world.cluster.evict_refusals += [Refusal("Forbidden")] * 100
+    tries = 0
+    while world.queue.active():
+        world.tried()
+        tries += 1
+    assert tries == MOST_IN_VAIN + 1
+    assert counted.refused == ["in vain"]

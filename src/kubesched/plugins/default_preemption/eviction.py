@@ -14,6 +14,8 @@ from kubesched.plugins.default_preemption.fuse import MOST_IN_VAIN, EvictionFuse
 from kubesched.state.cluster import ClusterState
 
 _REFUSED = "kubesched_preemptions_refused_total"
+_DENIALS = ("Forbidden", "Invalid", "BadRequest")
+"""What the API server says if a role, a policy or a webhook is against an eviction: it will say so again."""
 _SHOWN_WITHIN = 30.0
 """Seconds that the watch has to show that a victim leaves, after the API server said so. Then it is not waited for."""
 
@@ -87,10 +89,16 @@ class Eviction:
         try:
             await (self._evict_in_background() if self.context.features.async_preemption else self._evict_all())
         except ClientError as failure:
+            if failure.reason in _DENIALS:
+                self._note()
             return error(f"preemption: {failure}")
+        self._note()
+        return None
+
+    def _note(self) -> None:
+        """Let the fuse know. It also ends tries at evictions that are denied: each would follow the last at once."""
         fuse = self.state.companion(EvictionFuse)
         fuse.note(self._party(), self._identities(), self.victims, self.context.now())
-        return None
 
     async def _evict_all(self) -> None:
         await self.context.handle.for_each(self.victims, self._evict)
