@@ -178,12 +178,17 @@ class EventHandlers:
                 self._nomination_cleared(pod, nominated)
 
     def _assigned(self, pod: Pod) -> None:
-        assumed = self._state.placed(pod) if self._beyond_parity else None
+        placed = self._state.placed(pod) if self._beyond_parity else None
+        assumed, facts = (placed.pod, placed.facts) if placed is not None else (None, None)
         self._state.apply(pod)
         self._move_all(ASSIGNED_POD_ADDED, Change(None, pod))
-        if assumed is not None and assumed.facts is not self._state.facts(pod):  # it changed while it was being bound
-            for event in pod_events(assumed.pod, pod, self._state.features):
-                self._move_all(event, Change(assumed.pod, pod))
+        if assumed is None:
+            return
+        if assumed.spec.node_name != pod.spec.node_name:  # another scheduler bound it elsewhere
+            self._move_all(ASSIGNED_POD_DELETED, Change(old=assumed))
+        elif facts is not self._state.facts(pod):  # it changed while it was being bound
+            for event in pod_events(assumed, pod, self._state.features):
+                self._move_all(event, Change(assumed, pod))
 
     def _assumed_pod_deleted(self, pod: Pod) -> None:
         """A pod that is being bound was deleted: forget it, or reject it if it waits for a Permit plugin."""

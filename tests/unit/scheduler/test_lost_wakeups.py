@@ -213,6 +213,31 @@ def test_room_that_a_pod_does_not_need_any_more_when_it_is_bound_is_free(batched
     assert ("waits" in bound(world)) == wakes
 
 
+@MODES
+def test_pod_that_gets_other_labels_while_it_is_being_bound_is_avoided_no_longer(batched: bool, wakes: bool) -> None:
+    first = make_pod("first").label(app="web")
+    world = World(make_node("n").zone("a"), first, batched=batched, longest_wait=FOREVER)
+    binding = world.decided()
+    world.see(first.label(app="db"), make_pod("waits").pod_anti_affinity(ZONE, app="web"))
+    assert world.tried().node == ""
+    world.finish(binding)
+    try_all(world)
+    assert ("waits" in bound(world)) == wakes
+
+
+@MODES
+def test_room_of_a_pod_is_free_when_another_scheduler_binds_it_elsewhere_first(batched: bool, wakes: bool) -> None:
+    first = make_pod("first").requests(cpu="2")
+    world = World(make_node("n").capacity(cpu="2"), first, batched=batched, longest_wait=FOREVER)
+    binding = world.decided()
+    world.see(make_pod("waits").requests(cpu="1"))
+    assert world.tried().node == ""
+    world.see(first.on("elsewhere"))
+    world.finish(binding)
+    try_all(world)
+    assert ("waits" in bound(world)) == wakes
+
+
 def test_pod_that_is_bound_as_it_was_decided_is_one_event() -> None:
     world = World(make_node("n"), make_pod("p").requests(cpu="1"), batched=True)
     world.finish(world.decided(), tell=False)
