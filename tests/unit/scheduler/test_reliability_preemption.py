@@ -65,14 +65,30 @@ def test_preemptor_is_tried_again_at_once_when_an_eviction_fails(victims: tuple[
     assert names(world.queue.active()) == ["vip"]
 
 
-@pytest.mark.parametrize("reason", ["NotFound", "Conflict"])
-def test_victim_that_is_gone_already_counts_as_evicted(reason: str) -> None:
-    """A conflict says that another pod has its name. Trying again before the watch shows that would end the same."""
+def test_victim_that_is_gone_already_counts_as_evicted() -> None:
     world, attempt = preempting("a", "b")
-    world.cluster.evict_refusals.append(Refusal(reason))
-    world.finish(attempt, tell=False)
+    world.cluster.evict_refusals.append(Refusal("NotFound"))
+    world.finish(attempt)
     assert len(world.cluster.evicted) == 1
+
+
+def test_victim_whose_name_another_pod_has_counts_as_evicted() -> None:
+    """Its uid does not fit. Trying again before the watch shows that would end the same."""
+    world, attempt = preempting("a")
+    world.cluster.remove(world.cluster.pod("a"))
+    world.cluster.put(make_pod("a", uid="made anew").build())
+    world.finish(attempt, tell=False)
+    assert world.cluster.evicted == []
     assert world.queue.active() == []
+    world.cluster.tell(world.scheduler)
+    assert is_bound_soon(world, "vip")
+
+
+def test_conflict_over_a_victim_that_is_still_there_is_no_eviction() -> None:
+    world, attempt = preempting("a")
+    world.cluster.evict_refusals.append(Refusal("Conflict"))
+    world.finish(attempt)
+    assert names(world.queue.active()) == ["vip"]
 
 
 @pytest.mark.parametrize("victims", [("a", "b"), ("a", "b", "c", "d")])

@@ -187,10 +187,15 @@ class Eviction:
         try:
             await self.context.client.evict(victim, condition)
         except ClientError as failure:
-            if failure.is_not_found or failure.is_conflict:
-                return  # gone already, and maybe another pod has its name
+            if failure.is_not_found or (failure.is_conflict and await self._is_made_anew(victim)):
+                return  # gone already, which is all that was wanted
             raise
         self._record(victim, note)
+
+    async def _is_made_anew(self, victim: Pod) -> bool:
+        """Whether another pod has the name of the victim, which is gone then."""
+        stored = await self.context.client.get("Pod", victim.name, victim.namespace)
+        return bool(stored["metadata"]["uid"] != victim.uid)
 
     def _is_stopped(self, victim: Pod) -> bool:
         """Whether a pod that is not bound yet could be kept from it, so that it need not be deleted."""
