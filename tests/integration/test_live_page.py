@@ -84,8 +84,9 @@ def test_page_of_a_shadow_has_the_differences_with_both_sides(guarded: LiveClust
     (cause,) = view["causes"]
     assert cause["title"].startswith("NodeAffinity: ")
     (difference,) = _got(daemon, f"/ui/api/shadow?cause={cause['id']}")["differences"]
-    assert (difference["theirs"]["node"], difference["ours"]["node"]) == ("other", "only")
-    assert difference["theirs"]["rejection"] == cause["title"]
+    theirs, ours = difference["comparison"]["theirNode"], difference["comparison"]["ourNode"]
+    assert (theirs["node"], ours["node"]) == ("other", "only")
+    assert theirs["rejection"] == cause["title"]
 
 
 # -- kubesched ui ---------------------------------------------------------------------------------------------------

@@ -114,8 +114,7 @@ class Eviction:
             self._hold_back_for(last)
             left_by_itself = self.state.placed(last) is None
             await self._evict(last)
-            await self._wait_until_leaving(last)
-            failed = bool(not_cleared)
+            failed = not await self._is_leaving_soon(last) or bool(not_cleared)
         finally:
             self.evicting.end(self._key())
             is_waiting = self.context.handle.open_gate(self.preemptor, self.plugin)
@@ -137,7 +136,7 @@ class Eviction:
         chosen = {victim.identity: victim for victim in self.victims}
         return not now or any(_differs(pod, chosen[pod.identity]) for pod in now)
 
-    async def _wait_until_leaving(self, victim: Pod) -> None:
+    async def _is_leaving_soon(self, victim: Pod) -> bool:
         """Wait until the watch shows the victim leaving: before, the cache has it, and an attempt would fail."""
 
         def is_met() -> bool:
@@ -145,7 +144,7 @@ class Eviction:
             return placed is None or placed.assumed or placed.pod.is_terminating
 
         awaited: Awaited = (Pod, victim.key)
-        await self.context.client.wait(self.preemptor, is_met, objects=lambda: (awaited,), within=_SHOWN_WITHIN)
+        return await self.context.client.wait(self.preemptor, is_met, objects=lambda: (awaited,), within=_SHOWN_WITHIN)
 
     async def _clear_nominations(self) -> list[ClientError]:
         """Take the node from lesser pods that are nominated for it. What failed; the victims go all the same."""
